@@ -1,0 +1,74 @@
+"""The ``draht`` command: finds a sub-command's module only when it is called, so that start-up stays short.
+
+Owns the list of commands and the one place where an error becomes text and an exit status. A `DrahtError` becomes
+``error: …`` and ``hint: …`` on stderr; anything else is a defect of draht and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from draht import __version__
+from draht.api.errors import DrahtError
+
+COMMANDS = {
+    "cdi": "Look at, check, change and apply CDI specs.",
+    "devices": "Show the GPUs and NICs of this machine or of a profile.",
+    "doctor": "Check engines, CDI and permissions of this machine.",
+    "ps": "Show who holds which GPU on this machine.",
+    "release": "End a hold and give its GPUs back.",
+    "run": "Run a container with GPUs of this machine.",
+}
+"""Command name → one line of help. The command is the function of that name in ``draht.cli.<name>``."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is used, not to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"draht.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="draht")
+def draht() -> None:
+    """Carry GPUs from the hardware to the workload."""
+
+
+def report(error: DrahtError) -> None:
+    """Print an error for a person on stderr."""
+    click.echo(f"error: {error}", err=True)
+    if error.hint:
+        click.echo(f"hint: {error.hint}", err=True)
+
+
+def main() -> None:
+    """Entry point of the ``draht`` script."""
+    try:
+        draht.main(standalone_mode=True)
+    except DrahtError as error:
+        report(error)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output went away (`draht … | head`): not an error; keep the interpreter from
+        # complaining again while it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

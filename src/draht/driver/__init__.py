@@ -1,0 +1,1 @@
+"""The machine's database of holds, and how a device is prepared."""

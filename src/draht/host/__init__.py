@@ -1,0 +1,1 @@
+"""One host: containers with GPUs through podman, docker or runc."""
