@@ -1,0 +1,118 @@
+"""`resource.k8s.io/v1`, complete to Kubernetes 1.37 with its alpha fields.
+
+Older versions are the modules `v1beta1`, `v1beta2` and `v1alpha3`.
+"""
+
+from __future__ import annotations
+
+from draht.api.resource.allocation import (
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    NetworkDeviceData,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from draht.api.resource.claim import (
+    DeviceClaim,
+    DeviceClaimConfiguration,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimList,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateList,
+    ResourceClaimTemplateSpec,
+)
+from draht.api.resource.device import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+)
+from draht.api.resource.device_class import DeviceClass, DeviceClassConfiguration, DeviceClassList, DeviceClassSpec
+from draht.api.resource.resource_slice import ResourcePool, ResourceSlice, ResourceSliceList, ResourceSliceSpec
+from draht.api.resource.selector import (
+    CapacityRequirements,
+    CELDeviceSelector,
+    DeviceConfiguration,
+    DeviceDerivedAttribute,
+    DeviceSelector,
+    DeviceToleration,
+    OpaqueDeviceConfiguration,
+)
+from draht.api.resource.taint_rule import (
+    DeviceTaintRule,
+    DeviceTaintRuleList,
+    DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
+    DeviceTaintSelector,
+)
+
+__all__ = [
+    "AllocatedDeviceStatus",
+    "AllocationResult",
+    "CELDeviceSelector",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "CapacityRequirements",
+    "Counter",
+    "CounterSet",
+    "Device",
+    "DeviceAllocationConfiguration",
+    "DeviceAllocationResult",
+    "DeviceAttribute",
+    "DeviceCapacity",
+    "DeviceClaim",
+    "DeviceClaimConfiguration",
+    "DeviceClass",
+    "DeviceClassConfiguration",
+    "DeviceClassList",
+    "DeviceClassSpec",
+    "DeviceConfiguration",
+    "DeviceConstraint",
+    "DeviceCounterConsumption",
+    "DeviceDerivedAttribute",
+    "DeviceRequest",
+    "DeviceRequestAllocationResult",
+    "DeviceSelector",
+    "DeviceSubRequest",
+    "DeviceTaint",
+    "DeviceTaintRule",
+    "DeviceTaintRuleList",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintRuleStatus",
+    "DeviceTaintSelector",
+    "DeviceToleration",
+    "ExactDeviceRequest",
+    "NetworkDeviceData",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableResource",
+    "OpaqueDeviceConfiguration",
+    "ResourceClaim",
+    "ResourceClaimConsumerReference",
+    "ResourceClaimList",
+    "ResourceClaimSpec",
+    "ResourceClaimStatus",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateList",
+    "ResourceClaimTemplateSpec",
+    "ResourcePool",
+    "ResourceSlice",
+    "ResourceSliceList",
+    "ResourceSliceSpec",
+]
