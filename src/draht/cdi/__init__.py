@@ -34,6 +34,15 @@ Errors::
 
 from __future__ import annotations
 
+from draht.cdi.annotations import (
+    annotation_key,
+    annotation_value,
+    parse_annotations,
+    update_annotations,
+)
+from draht.cdi.cache import DEFAULT_DIRECTORIES, Cache, DirectoryState, LoadedDevice, LoadedSpec
+from draht.cdi.decode import decode
+from draht.cdi.edits import apply, collect
 from draht.cdi.errors import (
     AnnotationError,
     CDIError,
@@ -48,6 +57,7 @@ from draht.cdi.errors import (
     ValidationError,
     WriteError,
 )
+from draht.cdi.host import HostDevices, HostNode, HostNodes
 from draht.cdi.names import (
     QualifiedName,
     is_qualified_name,
@@ -67,22 +77,31 @@ from draht.cdi.spec import (
     Spec,
     encode,
 )
+from draht.cdi.validate import problems, validate
 from draht.cdi.version import VERSIONS, minimum_version
 
 __all__ = [
+    "DEFAULT_DIRECTORIES",
     "VERSIONS",
     "AnnotationError",
     "CDIError",
+    "Cache",
     "ConflictError",
     "ContainerEdits",
     "Device",
     "DeviceNameError",
     "DeviceNode",
     "DirectoryError",
+    "DirectoryState",
     "Hook",
     "HostDeviceError",
+    "HostDevices",
+    "HostNode",
+    "HostNodes",
     "InjectionError",
     "IntelRdt",
+    "LoadedDevice",
+    "LoadedSpec",
     "LoweringError",
     "Mount",
     "NetDevice",
@@ -92,11 +111,20 @@ __all__ = [
     "UnresolvableDeviceError",
     "ValidationError",
     "WriteError",
+    "annotation_key",
+    "annotation_value",
+    "apply",
+    "collect",
+    "decode",
     "encode",
     "is_qualified_name",
     "minimum_version",
+    "parse_annotations",
     "parse_qualified_name",
+    "problems",
     "qualified_name",
     "spec_file_name",
     "transient_spec_file_name",
+    "update_annotations",
+    "validate",
 ]

@@ -24,9 +24,11 @@ __all__ = [
     "transient_spec_file_name",
 ]
 
-_QUALIFIER = re.compile(r"[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
-_DEVICE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
-_QUALIFIED = re.compile(f"(?P<vendor>{_QUALIFIER.pattern})/(?P<class>{_QUALIFIER.pattern})=(?P<name>{_DEVICE.pattern})")
+QUALIFIER = re.compile(r"[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+DEVICE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
+_QUALIFIED = re.compile(
+    f"(?P<vendor>{QUALIFIER.pattern})/(?P<class>{QUALIFIER.pattern})=(?P<name>{DEVICE_NAME.pattern})"
+)
 
 _QUALIFIER_RULE = "it starts with a letter, ends with a letter or digit, and has letters, digits, '_', '-', '.' between"
 _DEVICE_RULE = "it starts and ends with a letter or digit, and has letters, digits, '_', '-', '.', ':' between"
@@ -90,17 +92,17 @@ def split_kind(kind: str) -> tuple[str, str]:
 
 def check_vendor(vendor: str) -> None:
     """Raise `DeviceNameError` unless the vendor follows the rules."""
-    _check("vendor", vendor, _QUALIFIER, _QUALIFIER_RULE)
+    _check("vendor", vendor, QUALIFIER, _QUALIFIER_RULE)
 
 
 def check_class(class_: str) -> None:
     """Raise `DeviceNameError` unless the class follows the rules."""
-    _check("class", class_, _QUALIFIER, _QUALIFIER_RULE)
+    _check("class", class_, QUALIFIER, _QUALIFIER_RULE)
 
 
 def check_device_name(name: str) -> None:
     """Raise `DeviceNameError` unless the device name (without its kind) follows the rules."""
-    _check("device name", name, _DEVICE, _DEVICE_RULE)
+    _check("device name", name, DEVICE_NAME, _DEVICE_RULE)
 
 
 def spec_file_name(vendor: str, class_: str) -> str:

@@ -10,7 +10,7 @@ device node without `uid` gets the container user's. The field names and version
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -27,6 +27,10 @@ __all__ = [
     "Spec",
     "encode",
 ]
+
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+UInt32 = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
 
 class _Object(
@@ -59,12 +63,12 @@ class DeviceNode(_Object, frozen=True, kw_only=True):
     path: str = ""
     host_path: str = ""
     type: str = ""
-    major: int = 0
-    minor: int = 0
-    file_mode: int | None = None
+    major: Int64 = 0
+    minor: Int64 = 0
+    file_mode: UInt32 | None = None
     permissions: str = ""
-    uid: int | None = None
-    gid: int | None = None
+    uid: UInt32 | None = None
+    gid: UInt32 | None = None
 
 
 class NetDevice(_Object, frozen=True, kw_only=True):
@@ -95,7 +99,7 @@ class Hook(_Object, frozen=True, kw_only=True):
     path: str = ""
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    timeout: int | None = None
+    timeout: Int64 | None = None
 
 
 class Mount(_Object, frozen=True, kw_only=True):
@@ -151,7 +155,7 @@ class ContainerEdits(_Object, frozen=True, kw_only=True):
     hooks: tuple[Hook, ...] = ()
     mounts: tuple[Mount, ...] = ()
     intel_rdt: IntelRdt | None = None
-    additional_gids: tuple[int, ...] = ()
+    additional_gids: tuple[UInt32, ...] = ()
 
 
 class Device(_Object, frozen=True, kw_only=True):
