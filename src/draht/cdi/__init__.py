@@ -58,6 +58,7 @@ from draht.cdi.errors import (
     WriteError,
 )
 from draht.cdi.host import HostDevices, HostNode, HostNodes
+from draht.cdi.lower import lower
 from draht.cdi.names import (
     QualifiedName,
     is_qualified_name,
@@ -79,6 +80,7 @@ from draht.cdi.spec import (
 )
 from draht.cdi.validate import problems, validate
 from draht.cdi.version import VERSIONS, minimum_version
+from draht.cdi.write import remove_spec, write_spec
 
 __all__ = [
     "DEFAULT_DIRECTORIES",
@@ -118,13 +120,16 @@ __all__ = [
     "decode",
     "encode",
     "is_qualified_name",
+    "lower",
     "minimum_version",
     "parse_annotations",
     "parse_qualified_name",
     "problems",
     "qualified_name",
+    "remove_spec",
     "spec_file_name",
     "transient_spec_file_name",
     "update_annotations",
     "validate",
+    "write_spec",
 ]

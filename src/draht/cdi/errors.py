@@ -52,13 +52,17 @@ class LoweringError(CDIError):
     Attributes:
         feature: What the spec uses, in words.
         path: The field that uses it.
+        device: The name of the device that uses it; None if it is the spec as a whole.
         version: The first version of CDI that has it.
     """
 
-    def __init__(self, message: str, *, feature: str, path: str, version: str, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, feature: str, path: str, device: str | None, version: str, hint: str | None = None
+    ) -> None:
         super().__init__(message, where=path or None, hint=hint)
         self.feature = feature
         self.path = path
+        self.device = device
         self.version = version
 
 

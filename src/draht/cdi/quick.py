@@ -53,4 +53,5 @@ def decode(data: bytes) -> Spec | None:
 
 def _has_long_key(spec: Spec) -> bool:
     """Only the keys of annotations can be of any length; those of fields are known."""
-    return any(len(key) > _LONG for part in (spec, *spec.devices) for key in part.annotations)
+    annotations = [spec.annotations, *(device.annotations for device in spec.devices)]
+    return any(len(key) > _LONG for part in annotations for key in part)
