@@ -15,7 +15,7 @@ import selectors
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,8 +39,11 @@ class OracleTimeout(OracleFailure):
     """A call had no answer before its deadline; the message holds the input."""
 
 
-def build() -> Path:
+def build(say: Callable[[str], None] = lambda line: None) -> Path:
     """The oracle's program, built when its sources have changed.
+
+    Args:
+        say: Is told when it has to be built.
 
     Raises:
         gotoolchain.GoMissingError: There is no Go toolchain that is new enough.
@@ -50,6 +53,7 @@ def build() -> Path:
     variables = {"CGO_ENABLED": "0"}
 
     def compile_into(directory: Path) -> None:
+        say("oracle: not built yet; building it")
         gotoolchain.build(MODULE, ".", directory / "oracle", variables=variables)
 
     return buildcache.entry("oracle", key, compile_into) / "oracle"

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,9 +35,8 @@ def digest(paths: Iterable[Path], *more: str) -> str:
     Only the last part of each path counts, so that two checkouts of the same commit share their entries.
     """
     whole = hashlib.sha256()
-    for path in sorted(paths, key=lambda path: path.name):
-        content = path.read_bytes()
-        whole.update(f"{path.name}\0{len(content)}\0".encode())
+    for name, content in sorted((path.name, path.read_bytes()) for path in paths):
+        whole.update(f"{name}\0{len(content)}\0".encode())
         whole.update(content)
     for text in more:
         whole.update(f"\0{len(text)}\0{text}".encode())
@@ -86,3 +86,16 @@ def _forget_old(home: Path, wanted: Path, keep: int) -> None:
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for old in others[keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def main() -> None:
+    """Entry point of the script: ``buildcache.py clean`` removes the cache."""
+    if sys.argv[1:] != ["clean"]:
+        sys.exit(f"usage: {sys.argv[0]} clean")
+    if root().is_dir():
+        print(f"removing {root()}")
+        shutil.rmtree(root())
+
+
+if __name__ == "__main__":
+    main()

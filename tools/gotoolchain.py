@@ -51,22 +51,22 @@ def version_of(go: Path) -> Version | None:
     return tuple(int(part) for part in release[1].split(".")) if release else None
 
 
-def candidates(environment_bin: Path | None = None) -> list[Path]:
-    """Places where ``go`` may be: on PATH, then in the virtual environment."""
+def candidates() -> list[Path]:
+    """Places where ``go`` may be: on PATH, in the virtual environment of this checkout, in the running one."""
     found = shutil.which("go")
     places = [Path(found)] if found else []
-    places.append((environment_bin or Path(sys.prefix) / "bin") / "go")
+    places += [Path(__file__).resolve().parents[1] / ".venv" / "bin" / "go", Path(sys.prefix) / "bin" / "go"]
     return [place for place in places if place.is_file()]
 
 
-def find(needed: Version, environment_bin: Path | None = None) -> Path:
+def find(needed: Version) -> Path:
     """The first ``go`` command that is new enough.
 
     Raises:
         GoMissingError: There is none; the message names those that are too old.
     """
     seen = []
-    for go in candidates(environment_bin):
+    for go in candidates():
         version = version_of(go)
         if version is not None and version >= needed:
             return go

@@ -1,0 +1,53 @@
+# The commands of a developer; `make help` lists them. Each sets up what it needs (tools/setup.py).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+
+PYTHON3 ?= python3
+BIN := .venv/bin
+# Two processes are what the smallest machine we promise has; more cores than that are left to the person in front of it.
+WORKERS ?= 2
+FAST := not engine and not machine and not fuzz
+# Containers need root; files they leave in the checkout would then belong to root, so caches stay off.
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo --preserve-env=CI,HOME,PATH,XDG_CACHE_HOME,DRAHT_CACHE)
+
+.PHONY: help demo test check lint types bench fuzz constraints clean setup-%
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup-%:
+	@$(PYTHON3) tools/setup.py $*
+
+demo: setup-demo ## two containers with different GPUs of a simulated DGX H100
+	@$(AS_ROOT) $(BIN)/python tools/demo.py
+
+test: setup-test check ## everything: check, real containers, a fresh machine
+	$(AS_ROOT) $(BIN)/pytest -q -p no:cacheprovider -m "(engine or machine) and not fuzz"
+
+check: setup-check lint ## what to run all day: lint, types, unit, property and short differential tests
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST)"
+
+lint: setup-lint ## style, types, layers, and the rules for texts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/repository/test_texts.py tests/repository/test_claims.py
+
+bench: setup-bench ## ratios to peers, measured in this run
+	$(BIN)/python tools/bench.py
+
+fuzz: setup-fuzz ## long differential runs against upstream; DRAHT_FUZZ_CASES sets their size
+	DRAHT_FUZZ_CASES=$${DRAHT_FUZZ_CASES:-100000} $(BIN)/pytest -q -m fuzz --timeout 0 --durations 0
+
+constraints: setup-lint ## pin the newest versions of the development packages
+	@$(PYTHON3) tools/pin.py
+
+clean: ## remove the virtual environment, caches and what was built
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	@$(PYTHON3) tools/buildcache.py clean
