@@ -1,0 +1,107 @@
+"""Rules for every tracked file that no linter knows: what may not be in it, and how long it may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tracked_files import ROOT, assert_none, text_of, tracked
+
+LONGEST = 500
+"""Lines; a longer file says why in its docstring with a sentence that starts with ``Length:``."""
+LARGEST = 1 << 20
+"""Bytes of one tracked file."""
+
+# Written in parts, so that this file keeps its own rules.
+HOSTS = [
+    ".".join(parts)
+    for parts in [
+        ("pypi", "org"),
+        ("files", "pythonhosted", "org"),
+        ("proxy", "golang", "org"),
+        ("sum", "golang", "org"),
+        ("registry", "npmjs", "org"),
+        ("deb", "debian", "org"),
+        ("archive", "ubuntu", "com"),
+        ("crates", "io"),
+        ("repo", "maven", "apache", "org"),
+    ]
+]
+FORBIDDEN = {
+    "a path of one machine": re.compile(
+        r"(?<![\w./-])/(?:work|root)/(?!\.\.\.)[\w.-]+|/home/(?!user\b|alice\b|bob\b)\w+/|" + re.escape(f"{ROOT}/")
+    ),
+    "the host of a package registry": re.compile("|".join(map(re.escape, HOSTS))),
+    "how the work is organised": re.compile(
+        r"\b(?:issue #?\d{1,2}|sub-?" + r"agents?|chat" + r"gpt|clau" + r"de|co" + r"pilot|large language model)\b",
+        re.IGNORECASE,
+    ),
+    "a note to finish something": re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b"),
+}
+REASONED = re.compile(r"#\s*(?:noqa: [A-Z0-9, ]+|type: ignore\[[\w, -]+\])(?P<rest>.*)$")
+
+
+def offending_lines(rule: re.Pattern[str]) -> list[str]:
+    """``path:line: text`` for every match of a rule."""
+    found = []
+    for path in tracked():
+        if path.name in {"go.sum", "LICENSE"}:
+            continue
+        for number, line in enumerate((text_of(path) or "").splitlines(), 1):
+            if rule.search(line):
+                found.append(f"{path}:{number}: {line.strip()[:120]}")
+    return found
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_tracked_file_names(what: str) -> None:
+    """What says nothing to a reader elsewhere, or isn't finished, stays out of the repository."""
+    assert_none(offending_lines(FORBIDDEN[what]))
+
+
+def test_tracked_files_are_text_of_bounded_size() -> None:
+    """Build output and binaries aren't committed; test data that needs odd bytes is made by its test."""
+    assert_none([str(path) for path in tracked() if text_of(path) is None])
+    assert_none([str(path) for path in tracked() if (ROOT / path).stat().st_size > LARGEST])
+
+
+def test_long_files_say_why() -> None:
+    """A source file above 500 lines gives its reason in its docstring."""
+    silent = []
+    for path in tracked(".py", ".go"):
+        text = text_of(path) or ""
+        if text.count("\n") > LONGEST and "Length: " not in text[:3000]:
+            silent.append(f"{path} has {text.count(chr(10))} lines")
+    assert_none(silent)
+
+
+def test_exceptions_from_the_linters_have_a_reason() -> None:
+    """Each ``noqa`` and ``type: ignore`` is followed by why it is right."""
+    bare = []
+    for path in tracked(".py"):
+        for number, line in enumerate((text_of(path) or "").splitlines(), 1):
+            found = REASONED.search(line)
+            if found and len(found["rest"].strip(" #-:")) < 8:
+                bare.append(f"{path}:{number}: {line.strip()}")
+    assert_none(bare)
+
+
+def skips(path: Path) -> Iterator[str]:
+    """Every place in a test module that lets a test go by without running, and doesn't do it through `require`."""
+    for node in ast.walk(ast.parse(text_of(path) or "")):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            reasoned = any(keyword.arg == "reason" for keyword in node.keywords)
+            if called in {"pytest.skip", "pytest.importorskip", "unittest.skip"} and path.name != "requirements.py":
+                yield f"{path}:{node.lineno}: {called}; use requirements.require"
+            elif re.fullmatch(r"pytest\.mark\.(skip|skipif|xfail)", called) and not reasoned:
+                yield f"{path}:{node.lineno}: {called} without a reason"
+
+
+def test_tests_are_skipped_in_one_way() -> None:
+    """A test that can't run goes through `require`, which fails it in CI; an expected failure has a reason."""
+    assert_none([place for path in tracked(".py") if path.parts[0] == "tests" for place in skips(path)])
