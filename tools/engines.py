@@ -60,7 +60,11 @@ PROGRAMS = (
 MODULES = tuple(HOME / name for name in ("dockerd", "containerd", "runc", "docker"))
 
 
-def ensure(say: Callable[[str], None]) -> dict[str, Path]:
+def silent(line: str) -> None:
+    """Say nothing."""
+
+
+def ensure(say: Callable[[str], None] = silent) -> dict[str, Path]:
     """The built programs by name; builds those that aren't in the cache yet.
 
     Raises:
