@@ -1,0 +1,35 @@
+"""The errors of this package; the package's docstring draws the hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from draht.api.errors import DrahtError
+
+__all__ = ["HardwareError", "ProfileError", "UnknownProfileError"]
+
+
+class HardwareError(DrahtError):
+    """Something about machines or profiles."""
+
+
+class UnknownProfileError(HardwareError):
+    """No profile of that name is shipped, and no file is there either."""
+
+
+class ProfileError(HardwareError):
+    """A profile or catalogue that can't be used.
+
+    Attributes:
+        problems: Every problem found, one line each, with file, line, column and field path.
+    """
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(
+            f"{count} problem{'s' if count != 1 else ''} in a machine profile\n{lines}",
+            where=source,
+            hint="docs/profiles.md describes the format; start from a shipped profile",
+        )
