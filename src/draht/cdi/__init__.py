@@ -42,6 +42,7 @@ from draht.cdi.annotations import (
 )
 from draht.cdi.cache import DEFAULT_DIRECTORIES, Cache, DirectoryState, LoadedDevice, LoadedSpec
 from draht.cdi.decode import decode
+from draht.cdi.diagnosis import Diagnosis, DirectoryReport, Finding, NameDiagnosis
 from draht.cdi.edits import apply, collect
 from draht.cdi.errors import (
     AnnotationError,
@@ -57,6 +58,7 @@ from draht.cdi.errors import (
     ValidationError,
     WriteError,
 )
+from draht.cdi.explain import explain_unresolvable
 from draht.cdi.host import HostDevices, HostNode, HostNodes
 from draht.cdi.lower import lower
 from draht.cdi.names import (
@@ -67,6 +69,7 @@ from draht.cdi.names import (
     spec_file_name,
     transient_spec_file_name,
 )
+from draht.cdi.schema import schema
 from draht.cdi.spec import (
     ContainerEdits,
     Device,
@@ -93,8 +96,11 @@ __all__ = [
     "Device",
     "DeviceNameError",
     "DeviceNode",
+    "Diagnosis",
     "DirectoryError",
+    "DirectoryReport",
     "DirectoryState",
+    "Finding",
     "Hook",
     "HostDeviceError",
     "HostDevices",
@@ -106,6 +112,7 @@ __all__ = [
     "LoadedSpec",
     "LoweringError",
     "Mount",
+    "NameDiagnosis",
     "NetDevice",
     "QualifiedName",
     "Spec",
@@ -119,6 +126,7 @@ __all__ = [
     "collect",
     "decode",
     "encode",
+    "explain_unresolvable",
     "is_qualified_name",
     "lower",
     "minimum_version",
@@ -127,6 +135,7 @@ __all__ = [
     "problems",
     "qualified_name",
     "remove_spec",
+    "schema",
     "spec_file_name",
     "transient_spec_file_name",
     "update_annotations",
