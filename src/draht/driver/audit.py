@@ -1,0 +1,71 @@
+"""What happened to holds, in order: append-only, bounded, readable after everything else is gone.
+
+Each entry is written in the transaction of the change it tells of, so the trail and the tables never disagree. Old
+entries go when there are more than `LIMIT`, except those of holds that still exist: every hold can be explained.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import msgspec
+
+from draht.driver.database import Transaction
+
+__all__ = ["LIMIT", "Entry", "Event", "entries", "record"]
+
+LIMIT = 10_000
+"""Entries kept: months of a busy workstation, about 2 MB."""
+
+Event = Literal["held", "created", "started", "freed", "failed", "adopted", "conflict", "waiting", "withdrawn"]
+"""*held* devices chosen and held; *created* the engine made the container; *started* the engine is told to start it;
+*freed* the hold is gone, after its container and spec; *failed* a step failed (a *freed* follows); *adopted* a running
+container got the hold that the database had lost; *conflict* a running container has devices that somebody else holds;
+*waiting* and *withdrawn* tell of tickets of the queue."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the trail.
+
+    Attributes:
+        at: Seconds since the epoch.
+        event: See `Event`.
+        hold: The hold it is about, if any.
+        detail: One sentence fragment for people.
+        pid: The process that did it.
+        uid: Its user.
+    """
+
+    id: int
+    at: float
+    boot_id: str
+    event: Event
+    hold: str | None
+    detail: str
+    pid: int
+    uid: int
+
+
+def record(tx: Transaction, event: Event, hold: str | None, detail: str, *, limit: int = LIMIT) -> None:
+    """Append an entry and drop the oldest ones beyond the limit."""
+    number = tx.connection.execute(
+        "INSERT INTO audit (at, boot_id, event, hold, detail, pid, uid) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (tx.now, tx.boot_id, event, hold, detail, tx.actor.pid, os.getuid()),
+    ).lastrowid
+    tx.connection.execute(
+        "DELETE FROM audit WHERE id <= ? AND (hold IS NULL OR hold NOT IN (SELECT id FROM holds))",
+        ((number or 0) - limit,),
+    )
+
+
+def entries(tx: Transaction, hold: str | None = None) -> list[Entry]:
+    """The trail, oldest first; of one hold if given."""
+    rows = tx.connection.execute(
+        "SELECT id, at, boot_id, event, hold, detail, pid, uid FROM audit WHERE ? IS NULL OR hold = ? ORDER BY id",
+        (hold, hold),
+    )
+    return [
+        Entry(id=number, at=at, boot_id=boot, event=event, hold=of, detail=detail, pid=pid, uid=uid)
+        for number, at, boot, event, of, detail, pid, uid in rows
+    ]
