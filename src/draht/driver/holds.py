@@ -28,6 +28,7 @@ __all__ = [
     "find",
     "held_units",
     "insert",
+    "let_go",
     "new_id",
     "set_container",
     "set_init",
@@ -62,7 +63,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
         command: What runs, for people.
         uid: Owner.
         user: Owner's name, or the uid as text.
-        starter: The draht process that made the hold.
+        starter: The draht process that made the hold; pid 0 once it has let go of it.
         since: Seconds since the epoch.
     """
 
@@ -191,6 +192,11 @@ def set_init(tx: Transaction, hold: str, init: ProcessIdentity) -> None:
         "UPDATE holds SET init_pid = ?, init_started = ? WHERE id = ? AND init_pid IS NOT ?",
         (init.pid, init.started, hold, init.pid),
     )
+
+
+def let_go(tx: Transaction, hold: str) -> None:
+    """The starter won't end this hold, its container is detached; whoever reconciles does, however long it lives."""
+    tx.connection.execute("UPDATE holds SET starter_pid = 0 WHERE id = ?", (hold,))
 
 
 def delete(tx: Transaction, hold: str, why: str) -> bool:

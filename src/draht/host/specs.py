@@ -1,0 +1,264 @@
+"""How devices reach the engine: the transient CDI spec of a hold, or the vendor's own names.
+
+A transient spec has draht's kind, never a vendor's (a name that two files define is dropped for everybody), is lowered
+to what the engine reads, and is found again after a crash by its file name: a tag of the state directory, so that
+databases beside each other don't clean up each other's files, and the hold's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from draht import cdi
+from draht.driver import simulated
+from draht.hardware.inventory import Device
+from draht.host.engine import EngineInfo
+from draht.host.errors import HostError
+
+__all__ = ["KIND", "Delivery", "deliver", "remove", "tag", "writable_directory", "write", "write_stubs", "written"]
+
+VENDOR, CLASS = "draht.dev", "gpu"
+KIND = f"{VENDOR}/{CLASS}"
+"""The kind of all transient specs."""
+
+STUBS = "simulated"
+"""Directory below the state directory with the files that simulated GPUs mount."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivery:
+    """What to write and what to tell the engine.
+
+    Attributes:
+        cdi_names: Names to pass.
+        path: The spec file to write, or None if the vendor's names are passed as they are.
+        spec: Its content, already lowered.
+        additional_gids: Groups that the engine can't read from a spec.
+        env: Variables for the container where no spec carries them.
+        stubs: Files that the spec's mounts need: name → content and mode.
+    """
+
+    cdi_names: tuple[str, ...]
+    path: Path | None = None
+    spec: cdi.Spec | None = None
+    additional_gids: tuple[int, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    stubs: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+
+
+def tag(state_directory: Path) -> str:
+    """Eight characters that stand for a state directory in the names of its spec files."""
+    return hashlib.sha256(os.fsencode(state_directory.resolve())).hexdigest()[:8]
+
+
+def writable_directory(preferred: Path, info: EngineInfo) -> Path | None:
+    """The directory to write transient specs to: one that this user may write and the engine reads, or None."""
+    read = [Path(directory) for directory in info.spec_directories]
+    real = {directory.resolve() for directory in read}
+    # An engine that hides its directories is believed to read the preferred one.
+    candidates = [preferred] if not read or preferred.resolve() in real else []
+    candidates += [directory for directory in reversed(read) if directory.resolve() != preferred.resolve()]
+    return next((directory for directory in candidates if _may_write(directory)), None)
+
+
+def deliver(
+    hold: str,
+    devices: Sequence[Device],
+    names: Sequence[str],
+    *,
+    info: EngineInfo,
+    cache: cdi.Cache | None,
+    directory: Path | None,
+    state_directory: Path,
+    machine: str,
+) -> Delivery:
+    """Plan the delivery of chosen devices; nothing is written yet.
+
+    Args:
+        hold: Id of the hold.
+        devices: What was chosen.
+        names: CDI names that offer the devices; not needed for simulated ones.
+        info: The engine.
+        cache: Where names are looked up; not needed for simulated devices.
+        directory: Where a spec may be written (`writable_directory`), or None.
+        state_directory: Where stub files go; its tag goes into the file name.
+        machine: Name of the profile or host.
+
+    Raises:
+        HostError: Simulated devices need a spec, and none can be written.
+        cdi.LoweringError: The engine can't read what the devices need.
+        cdi.UnresolvableDeviceError: A name vanished from the spec files.
+    """
+    env = {"DRAHT_HOLD": hold, "DRAHT_DEVICES": ",".join(device.id for device in devices)}
+    if devices and all(device.simulated for device in devices):
+        stubs = simulated.stub_files(devices)
+        common = simulated.common_edits(
+            devices, stubs=str(state_directory.resolve() / STUBS), machine=machine, rootless=info.rootless
+        )
+        edits = [simulated.device_edits(device, rootless=info.rootless) for device in devices]
+        if directory is None:
+            raise HostError(
+                f"simulated GPUs need a CDI spec in a directory that {info.name} reads "
+                f"({', '.join(info.spec_directories) or 'none is known'}), and none of them can be written",
+                hint="run as root, or set DRAHT_CDI_DIR to a directory that the engine reads and you may write",
+            )
+    else:
+        stubs = {}
+        if directory is None or cache is None:
+            return Delivery(cdi_names=tuple(names), env=env)
+        common, edits = _edits_of(cache, names)
+    common = msgspec.structs.replace(common, env=(*common.env, *(f"{name}={value}" for name, value in env.items())))
+    spec = cdi.Spec(
+        kind=KIND,
+        devices=tuple(cdi.Device(name=f"{hold}-{number}", container_edits=edit) for number, edit in enumerate(edits)),
+        container_edits=common,
+    )
+    spec, gids = _lowered(spec, info)
+    return Delivery(
+        cdi_names=tuple(cdi.qualified_name(VENDOR, CLASS, device.name) for device in spec.devices),
+        path=_path(directory, state_directory, hold),
+        spec=spec,
+        additional_gids=gids,
+        stubs=stubs,
+    )
+
+
+def write(delivery: Delivery, *, state_directory: Path) -> None:
+    """Write the stub files and then the spec, each atomically.
+
+    Raises:
+        cdi.WriteError: The spec can't be written.
+        HostError: A stub file can't be written.
+    """
+    write_stubs(state_directory / STUBS, delivery.stubs)
+    if delivery.spec is not None and delivery.path is not None:
+        cdi.write_spec(delivery.spec, delivery.path.parent, delivery.path.name)
+
+
+def write_stubs(directory: Path, files: dict[str, tuple[bytes, int]]) -> None:
+    """Make the files that are missing or different; the others are in use and stay untouched."""
+    try:
+        for name, (content, mode) in files.items():
+            path = directory / name
+            if path.is_file() and path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+                continue
+            directory.mkdir(parents=True, exist_ok=True)
+            fresh = directory / f".{name}.{os.getpid()}.tmp"
+            fresh.unlink(missing_ok=True)
+            fresh.write_bytes(content)
+            fresh.chmod(mode)
+            fresh.replace(path)
+    except OSError as error:
+        raise HostError(
+            f"a file for simulated GPUs can't be written: {error.strerror}",
+            where=str(error.filename or directory),
+            hint="make room or the directory writable, or set DRAHT_STATE_DIR",
+        ) from None
+
+
+def remove(path: str | Path) -> None:
+    """Remove a spec file; nothing happens if it is gone.
+
+    Raises:
+        cdi.WriteError: It is there and can't be removed.
+    """
+    path = Path(path)
+    cdi.remove_spec(path.parent, path.name)
+
+
+def written(directories: Iterable[Path], state_directory: Path) -> dict[Path, str]:
+    """The transient spec files of this state directory → the hold that each was written for."""
+    prefix = cdi.transient_spec_file_name(VENDOR, CLASS, f"{tag(state_directory)}_")
+    found: dict[Path, str] = {}
+    for directory in directories:
+        try:
+            paths = sorted(directory.iterdir())
+        except OSError:
+            continue
+        found |= {
+            path: path.stem[len(prefix) :] for path in paths if path.name.startswith(prefix) and path.suffix == ".json"
+        }
+    return found
+
+
+def _path(directory: Path, state_directory: Path, hold: str) -> Path:
+    return directory / f"{cdi.transient_spec_file_name(VENDOR, CLASS, f'{tag(state_directory)}_{hold}')}.json"
+
+
+def _edits_of(cache: cdi.Cache, names: Sequence[str]) -> tuple[cdi.ContainerEdits, list[cdi.ContainerEdits]]:
+    """The edits of named devices, as injection would make them: those of each spec once, then each device's."""
+    missing = [name for name in names if cache.device(name) is None]
+    if missing:
+        raise cdi.UnresolvableDeviceError(
+            f"no CDI spec defines {', '.join(missing)} any more", names=missing, hint="see `draht cdi devices`"
+        )
+    common: list[cdi.ContainerEdits] = []
+    edits: list[cdi.ContainerEdits] = []
+    seen: set[str] = set()
+    for name in names:
+        loaded = cache.device(name)
+        assert loaded is not None
+        if str(loaded.spec.path) not in seen:
+            seen.add(str(loaded.spec.path))
+            common.append(loaded.spec.spec.container_edits)
+        edits.append(loaded.device.container_edits)
+    return _merged(common), edits
+
+
+def _merged(parts: Sequence[cdi.ContainerEdits]) -> cdi.ContainerEdits:
+    rdt = [part.intel_rdt for part in parts if part.intel_rdt is not None]
+    return cdi.ContainerEdits(
+        env=tuple(entry for part in parts for entry in part.env),
+        device_nodes=tuple(node for part in parts for node in part.device_nodes),
+        net_devices=tuple(device for part in parts for device in part.net_devices),
+        hooks=tuple(hook for part in parts for hook in part.hooks),
+        mounts=tuple(mount for part in parts for mount in part.mounts),
+        intel_rdt=rdt[-1] if rdt else None,
+        additional_gids=tuple(gid for part in parts for gid in part.additional_gids),
+    )
+
+
+_GIDS_SINCE = "0.7.0"
+
+
+def _lowered(spec: cdi.Spec, info: EngineInfo) -> tuple[cdi.Spec, tuple[int, ...]]:
+    """The spec as the engine can read it, and the groups that had to be taken out of it."""
+    highest = info.cdi_version or cdi.VERSIONS[-1]
+    gids: tuple[int, ...] = ()
+    if cdi.VERSIONS.index(highest) < cdi.VERSIONS.index(_GIDS_SINCE):
+        parts = [spec.container_edits, *(device.container_edits for device in spec.devices)]
+        gids = tuple(dict.fromkeys(gid for part in parts for gid in part.additional_gids if gid))
+        spec = msgspec.structs.replace(
+            spec,
+            container_edits=msgspec.structs.replace(spec.container_edits, additional_gids=()),
+            devices=tuple(
+                msgspec.structs.replace(
+                    device, container_edits=msgspec.structs.replace(device.container_edits, additional_gids=())
+                )
+                for device in spec.devices
+            ),
+        )
+    spec = msgspec.structs.replace(spec, cdi_version=cdi.minimum_version(spec))
+    try:
+        return cdi.lower(spec, highest), gids
+    except cdi.LoweringError as error:
+        error.hint = (
+            f"{info.name} {info.version or ''} reads CDI up to {highest}: use a newer one, or --engine runc "
+            "(draht applies the edits itself)"
+        )
+        raise
+
+
+def _may_write(directory: Path) -> bool:
+    """Whether files can be made in it; a missing directory counts if it can be made."""
+    while not directory.exists():
+        if directory == directory.parent:
+            return False
+        directory = directory.parent
+    return directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from draht import cdi
+from draht.driver.database import Database
+from draht.host.engine import EngineError
+from draht.host.errors import HoldLostError, InterruptedRunError, NotFreeError, SelectionError
+from draht.host.run import STEPS, run
+from running import Workplace, gpus, wait_for
+
+INSIDE = ("creating", "created-inside", "starting", "gate", "started-inside")
+"""Places inside the fake engine's create and start."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Workplace]:
+    """A host of eight simulated GPUs; whatever runs at the end is removed."""
+    place = Workplace(root=tmp_path)
+    yield place
+    engine = place.engine()
+    for container in engine.containers():
+        engine.remove(container.id)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something another process does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def test_a_run_leaves_nothing_but_its_trail(place: Workplace) -> None:
+    """The status is the container's, and container, spec and hold are gone; the trail tells all of it."""
+    outcome = place.run(["sh", "-c", "exit 7"])
+    assert outcome.status == 7
+    assert (place.holds(), place.specs(), place.engine().containers()) == ([], [], [])
+    assert [entry.event for entry in place.audit(outcome.hold)] == ["held", "created", "started", "freed"]
+    assert place.audit(outcome.hold)[-1].detail == "the container ended with status 7"
+
+
+def test_what_the_container_gets(place: Workplace) -> None:
+    """Nodes, libraries and variables of simulated GPUs come through CDI; the files say what they are."""
+    outcome = place.run(["sleep", "60"], number=2, detach=True)
+    (container,) = place.engine().containers()
+    env = place.engine().environment(container.id)
+    assert (env["DRAHT_HOLD"], env["DRAHT_DEVICES"], env["DRAHT_SIMULATED"]) == (outcome.hold, "GPU-0,GPU-1", "test")
+    (name,) = place.specs()
+    spec = cdi.decode((place.cdi / name).read_bytes())
+    nodes = [node for device in spec.devices for node in device.container_edits.device_nodes]
+    assert [(node.path, node.host_path) for node in nodes] == [
+        ("/dev/nvidia0", "/dev/null"),
+        ("/dev/nvidia1", "/dev/null"),
+    ]
+    for mount in spec.container_edits.mounts:
+        assert "ro" in mount.options
+        assert "simulated" in Path(mount.host_path).read_text()
+
+
+def test_held_devices_are_not_given_again(place: Workplace) -> None:
+    """Two containers at once have different GPUs, and a request for more than is left says who has them."""
+    first = place.run(["sleep", "60"], number=5, detach=True)
+    second = place.run(["sleep", "60"], number=2, detach=True)
+    devices = [{device.id for device in hold.devices} for hold in place.holds()]
+    assert devices[0].isdisjoint(devices[1])
+    with pytest.raises(NotFreeError) as caught:
+        place.run(number=2)
+    message = str(caught.value)
+    assert "2 wanted, 1 of 8 free" in message
+    assert first.hold in message
+    assert second.hold in message
+    assert "\n" not in message
+    assert "--wait" in str(caught.value.hint)
+    place.consistent()
+
+
+def test_a_finished_container_frees_its_devices(place: Workplace) -> None:
+    """Detached, nobody watches: the next command finds that the container has ended."""
+    place.run(["true"], number=8, detach=True)
+    until(lambda: all(container.state == "exited" for container in place.engine().containers()))
+    assert place.run(number=8).status == 0
+    place.consistent()
+
+
+@pytest.mark.parametrize("detach", [False, True])
+@pytest.mark.parametrize("step", [*STEPS, *INSIDE])
+def test_kill_at_every_step(place: Workplace, step: str, detach: bool) -> None:
+    """Killed at any step, draht leaves what the next command settles: what runs keeps its GPUs, all else goes.
+
+    The container counts as running exactly if its process runs, whatever the database says.
+    """
+    pid = place.fork(place.order(["sleep", "60"] if detach else ["true"], number=8, detach=detach), kill_at=step)
+    status = wait_for(pid)
+    passed = STEPS[-3:] if detach else ("started", "noted")
+    assert status == (0 if step in passed else 137)
+    runs = detach and step in ("gate", "started-inside", "started", "noted", *STEPS[-3:])
+    if step == "gate":
+        # Recorded, but never let through the gate: it ends by itself.
+        runs = False
+    until(lambda: any(container.state == "running" for container in place.engine().containers()) == runs)
+    if runs:
+        for _ in range(2):
+            with pytest.raises(NotFreeError):
+                place.run(number=1)
+        assert len(place.holds()) == 1
+        place.consistent()
+        place.engine().remove(place.engine().containers()[0].id)
+    assert place.run(number=8).status == 0
+    assert (place.holds(), place.specs(), place.engine().containers()) == ([], [], [])
+    place.consistent()
+
+
+@pytest.mark.parametrize("step", [*STEPS[:-2], *INSIDE])
+def test_kill_while_the_container_runs_on(place: Workplace, step: str) -> None:
+    """Attached to a long container: after kill -9 at any step before its end, the container decides alone."""
+    order = place.order(["sleep", "60"], number=8)
+    pid = place.fork(order, kill_at=step)
+    runs = step == "started-inside"
+    if step in ("started", "noted", "ended"):
+        until(lambda: any(container.state == "running" for container in place.engine().containers()))
+        os.kill(pid, signal.SIGKILL)
+        runs = True
+    assert wait_for(pid) == 137
+    until(lambda: any(container.state == "running" for container in place.engine().containers()) == runs)
+    place.reconcile()
+    assert len(place.holds()) == runs
+    place.consistent()
+
+
+@pytest.mark.parametrize("failing", ["create", "create-late", "start"])
+def test_a_failing_engine_leaves_nothing(place: Workplace, failing: str) -> None:
+    """The engine's error comes through, and devices, spec and container are given back at once."""
+    host = place.host()
+    host.engines["fake"].fails.add(failing)  # type: ignore[attr-defined]
+    with pytest.raises(EngineError, match=failing):
+        run(host, place.order(number=8))
+    place.consistent()
+    assert place.holds() == []
+    failed = [entry for entry in place.audit() if entry.event == "failed"]
+    assert [failing in entry.detail for entry in failed] == [True]
+
+
+def test_an_engine_that_cannot_be_asked_keeps_its_holds(place: Workplace) -> None:
+    """Not being able to ask isn't "nothing runs"."""
+    place.run(["sleep", "60"], number=8, detach=True)
+    host = place.host()
+    host.engines["fake"].fails.add("containers")  # type: ignore[attr-defined]
+    with pytest.raises(NotFreeError):
+        run(host, place.order())
+    assert any("can't be asked" in text for text in place.said)
+    assert len(place.holds()) == 1
+
+
+def test_a_container_that_cannot_be_removed_keeps_its_devices(place: Workplace) -> None:
+    """The status still comes through; the hold stays, marked, until the container is really gone."""
+    host = place.host()
+    host.engines["fake"].fails.add("remove")  # type: ignore[attr-defined]
+    assert run(host, place.order(["sh", "-c", "exit 3"], number=8)).status == 3
+    assert any("couldn't be freed" in text for text in place.said)
+    assert len(place.holds()) == 1
+    wait_for(place.fork(place.order(number=8)))
+    assert len(place.holds()) == 1, "the process that has the hold still lives and could end it"
+
+
+@pytest.mark.parametrize("how", ["UPDATE holds SET state = 'releasing'", "DELETE FROM holds"])
+@pytest.mark.parametrize("moment", ["held", "stubs-and-spec-written", "created", "recorded"])
+def test_released_by_somebody_while_starting(place: Workplace, moment: str, how: str) -> None:
+    """Nothing is started under a hold that is being ended, or has ended, in the meantime."""
+
+    def steps(name: str) -> None:
+        if name == moment:
+            with place.database.transaction() as tx:
+                tx.connection.execute(how)
+
+    with pytest.raises(HoldLostError):
+        run(place.host(steps), place.order(["sleep", "60"]))
+    assert (place.holds(), place.specs(), place.engine().containers()) == ([], [], [])
+
+
+@pytest.mark.parametrize("moment", ["held", "created", "marked-running"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_before_the_start_undo_everything(place: Workplace, moment: str, number: signal.Signals) -> None:
+    """A signal that comes before the container runs ends draht, not without cleaning up."""
+    before = signal.getsignal(number)
+    with pytest.raises(InterruptedRunError) as caught:
+        run(place.host(lambda name: os.kill(os.getpid(), number) if name == moment else None), place.order())
+    assert caught.value.signal == number
+    assert signal.getsignal(number) is before
+    assert (place.holds(), place.specs(), place.engine().containers()) == ([], [], [])
+
+
+def test_lost_database_is_rebuilt_from_what_runs(place: Workplace) -> None:
+    """Garbage instead of a database: running containers keep their GPUs, and the person is told."""
+    place.run(["sleep", "60"], number=5, detach=True)
+    before = place.holds()
+    place.database.path.write_bytes(b"\0garbage" * 1000)
+    database = Database(place.root / "state")
+    database.check()
+    assert "unreadable" in database.notices[0]
+    with pytest.raises(NotFreeError, match="3 of 8 free"):
+        place.run(number=4)
+    assert any("got back the holds" in text for text in place.said)
+    (after,) = place.holds()
+    assert (after.id, after.devices, after.command, after.since, after.container) == (
+        before[0].id,
+        before[0].devices,
+        before[0].command,
+        before[0].since,
+        before[0].container,
+    )
+    place.engine().remove(str(after.container))
+    assert place.run(number=8).status == 0
+    place.consistent()
+
+
+def test_lost_database_between_create_and_start(place: Workplace) -> None:
+    """The database is replaced under a run: nothing is started, and nothing is left."""
+
+    def steps(name: str) -> None:
+        if name == "created":
+            for path in (place.root / "state").glob("state.db*"):
+                path.unlink()
+
+    with pytest.raises(HoldLostError, match="replaced"):
+        run(place.host(steps), place.order(["sleep", "60"]))
+    assert place.engine().containers() == []
+    place.reconcile()
+    assert (place.holds(), place.specs()) == ([], [])
+
+
+def test_two_databases_do_not_clean_up_each_other(tmp_path: Path) -> None:
+    """Containers and specs carry whose they are; another state directory on the same engine leaves them alone."""
+    one, two = Workplace(root=tmp_path / "one"), Workplace(root=tmp_path / "two")
+    one.root.mkdir()
+    two.root.mkdir()
+    one.run(["sleep", "60"], detach=True)
+    (two.root / "engine").symlink_to(one.root / "engine")
+    (two.root / "cdi").symlink_to(one.root / "cdi")
+    two.reconcile()
+    assert two.holds() == []
+    assert [container.state for container in one.engine().containers()] == ["running"]
+    assert len(one.specs()) == 1
+    one.engine().remove(one.engine().containers()[0].id)
+
+
+def test_left_over_spec_and_container_are_removed(place: Workplace) -> None:
+    """What no hold explains any more goes: a spec, and a container that was made but never started."""
+    pid = place.fork(place.order(number=1), kill_at="created")
+    wait_for(pid)
+    with place.database.transaction() as tx:
+        tx.connection.execute("DELETE FROM holds")
+    place.reconcile()
+    assert (place.specs(), place.engine().containers()) == ([], [])
+
+
+class TestVendorSpecs:
+    """Devices that CDI specs offer, instead of simulated ones."""
+
+    @pytest.fixture
+    def place(self, place: Workplace) -> Workplace:
+        """Two GPUs that a vendor's spec offers."""
+        place.cdi.mkdir()
+        node = cdi.DeviceNode(path="/dev/nvidia0", host_path="/dev/null")
+        spec = cdi.Spec(
+            kind="nvidia.com/gpu",
+            devices=tuple(
+                cdi.Device(
+                    name=str(index),
+                    container_edits=cdi.ContainerEdits(device_nodes=(node,), env=(f"GPU_{index}=yes",)),
+                )
+                for index in range(2)
+            ),
+            container_edits=cdi.ContainerEdits(env=("VENDOR=yes",), additional_gids=(4242,)),
+        )
+        cdi.write_spec(spec, place.cdi, "vendor.json")
+        place.inventory = gpus(2, simulated=False)
+        return place
+
+    def host(self, place: Workplace, version: str = "1.1.0") -> object:
+        """The host with a cache of the vendor's specs and an engine of some age."""
+        host = place.host()
+        host.engines["fake"].cdi_version = version  # type: ignore[attr-defined]
+        return type(host)(
+            database=host.database,
+            engines=host.engines,
+            cdi_directory=host.cdi_directory,
+            cache=cdi.Cache([place.cdi]),
+            say=host.say,
+        )
+
+    @pytest.mark.parametrize(("version", "gids"), [("1.1.0", []), ("0.5.0", [4242])])
+    def test_lowered_for_the_engine(self, place: Workplace, version: str, gids: list[int]) -> None:
+        """The transient spec says what the vendor's says; what an older engine can't read goes another way."""
+        host = self.host(place, version)
+        run(host, place.order(["sleep", "60"], number=2, detach=True))  # type: ignore[arg-type]
+        (container,) = place.engine().containers()
+        env = place.engine().environment(container.id)
+        assert (env["VENDOR"], env["GPU_0"], env["GPU_1"]) == ("yes", "yes", "yes")
+        text = (place.root / "engine" / f"{container.id}.json").read_text()
+        assert f'"gids": {gids}' in text
+        spec = cdi.decode((place.cdi / next(name for name in place.specs() if name.startswith("draht"))).read_bytes())
+        assert spec.container_edits.additional_gids == (() if gids else (4242,))
+
+    def test_vendor_names_pass_through_where_no_spec_can_be_written(
+        self, place: Workplace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without a directory to write to, the engine gets the vendor's names, and the hold is a hold all the same."""
+        monkeypatch.setattr("draht.host.specs._may_write", lambda directory: False)
+        host = self.host(place)
+        run(host, place.order(["sleep", "60"], number=1, detach=True))  # type: ignore[arg-type]
+        (container,) = place.engine().containers()
+        assert container.cdi_names == ("nvidia.com/gpu=0",)
+        assert place.engine().environment(container.id)["DRAHT_DEVICES"] == "GPU-0"
+        assert place.specs() == ["vendor.json"]
+        with pytest.raises(NotFreeError):
+            run(host, place.order(number=2))  # type: ignore[arg-type]
+
+    def test_what_cannot_be_lowered_holds_nothing(self, place: Workplace) -> None:
+        """A network device and an engine that knows none: refused with the feature and a way out, nothing is held."""
+        spec = cdi.Spec(
+            kind="nvidia.com/gpu",
+            devices=(
+                cdi.Device(
+                    name="0",
+                    container_edits=cdi.ContainerEdits(
+                        net_devices=(cdi.NetDevice(host_interface_name="eth7", name="rdma0"),)
+                    ),
+                ),
+            ),
+        )
+        cdi.write_spec(spec, place.cdi, "vendor.json")
+        with pytest.raises(cdi.LoweringError, match="network") as caught:
+            run(self.host(place, "0.5.0"), place.order(number=1))  # type: ignore[arg-type]
+        assert "--engine runc" in str(caught.value.hint)
+        assert place.holds() == []
+
+    def test_unknown_name(self, place: Workplace) -> None:
+        """A name that nobody offers is answered with those there are."""
+        with pytest.raises(SelectionError, match=r"no device `nvidia\.com/gpu=9`") as caught:
+            run(self.host(place), place.order(number=0, names=["nvidia.com/gpu=9"]))  # type: ignore[arg-type]
+        assert "nvidia.com/gpu=0, nvidia.com/gpu=1" in str(caught.value.hint)

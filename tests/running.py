@@ -1,0 +1,173 @@
+"""A host for tests: fake engine, machine of a few GPUs, and runs in processes that can be killed.
+
+`Workplace.fork` runs one `draht run` in a child process made by fork, which costs a millisecond, so that many can be
+killed at many places.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from draht.api.errors import DrahtError
+from draht.driver import audit, holds, waiting
+from draht.driver.database import Database
+from draht.driver.holds import Hold
+from draht.hardware.inventory import Device, Inventory
+from draht.host.reconcile import Reconciled, reconcile
+from draht.host.run import Host, Order, Outcome, run
+from draht.host.selection import Request
+from fake_engine import FakeEngine
+
+NEVER = "never"
+
+
+def gpus(count: int, *, simulated: bool = True, per_node: int = 4) -> Inventory:
+    """A machine of equal GPUs, some to a NUMA node."""
+    return Inventory(
+        machine="test",
+        source="test",
+        simulated=simulated,
+        devices=tuple(
+            Device(
+                id=f"GPU-{index}",
+                uuid=f"GPU-{index}",
+                kind="gpu",
+                index=index,
+                vendor="nvidia",
+                product="Test 9000",
+                numa_node=index // per_node,
+                pcie_root=f"pci0000:{index:02x}",
+                units=frozenset({f"GPU-{index}/{part}" for part in range(2)}),
+                cdi_names=(f"nvidia.com/gpu={index}",),
+                simulated=simulated,
+            )
+            for index in range(count)
+        ),
+    )
+
+
+@dataclass(kw_only=True)
+class Workplace:
+    """Directories of one host; every process makes its own objects on them."""
+
+    root: Path
+    inventory: Inventory = field(default_factory=lambda: gpus(8))
+    said: list[str] = field(default_factory=list)
+    engine_name: str = "fake"
+
+    @property
+    def cdi(self) -> Path:
+        return self.root / "cdi"
+
+    @property
+    def database(self) -> Database:
+        return Database(self.root / "state")
+
+    def engine(self, steps: Callable[[str], None] = lambda _step: None) -> FakeEngine:
+        return FakeEngine(self.root / "engine", self.cdi, steps=steps)
+
+    def host(self, steps: Callable[[str], None] = lambda _step: None) -> Host:
+        self.cdi.mkdir(exist_ok=True)
+        return Host(
+            database=self.database,
+            engines={"fake": self.engine(steps)},
+            cdi_directory=self.cdi,
+            say=self.said.append,
+            steps=steps,
+        )
+
+    def order(
+        self,
+        command: Sequence[str] = ("true",),
+        *,
+        number: int = 1,
+        names: Sequence[str] = (),
+        detach: bool = False,
+        wait: float = 0.0,
+    ) -> Order:
+        return Order(
+            inventory=self.inventory,
+            request=Request(gpus=number, names=tuple(names)),
+            engine="fake",
+            rootfs="/",
+            command=tuple(command),
+            detach=detach,
+            wait=wait,
+        )
+
+    def run(self, command: Sequence[str] = ("true",), **order: object) -> Outcome:
+        return run(self.host(), self.order(command, **order))  # type: ignore[arg-type]
+
+    def fork(self, order: Order, *, kill_at: str = NEVER, log: Path | None = None) -> int:
+        """Run an order in a child and return its pid; it exits with the container's status, 125 or 99 for a defect."""
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 99
+        try:
+
+            def steps(name: str) -> None:
+                if name == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            status = run(self.host(steps), order).status
+        except DrahtError as error:
+            status = 125
+            if log is not None:
+                with log.open("a") as file:
+                    file.write(f"{type(error).__name__}: {error}\n")
+        except BaseException:  # noqa: BLE001 — a forked child must not go on as a second pytest
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def reconcile(self) -> Reconciled:
+        return reconcile(self.database, {"fake": self.engine()}, cdi_directories=[self.cdi])
+
+    def holds(self) -> list[Hold]:
+        with self.database.transaction() as tx:
+            return holds.all_holds(tx)
+
+    def tickets(self) -> list[waiting.Ticket]:
+        with self.database.transaction() as tx:
+            return waiting.tickets(tx)
+
+    def audit(self, hold: str | None = None) -> list[audit.Entry]:
+        with self.database.transaction() as tx:
+            return audit.entries(tx, hold)
+
+    def specs(self) -> list[str]:
+        return sorted(path.name for path in self.cdi.iterdir()) if self.cdi.exists() else []
+
+    def consistent(self) -> None:
+        """Every hold has a container that runs, every container a hold, every spec a hold, no unit two holders."""
+        running = {container.hold for container in self.engine().containers() if container.state == "running"}
+        assert {container.hold for container in self.engine().containers()} == running
+        held = {hold.id for hold in self.holds()}
+        assert held == running
+        assert {name.rpartition("_")[2].removesuffix(".json") for name in self.specs()} == held
+        assert self.tickets() == []
+        self.explained()
+
+    def explained(self) -> None:
+        """The audit trail tells the life of each hold: held first, freed last and once, unless it still exists."""
+        entries = self.audit()
+        living = {hold.id for hold in self.holds()}
+        for identity in {entry.hold for entry in entries if entry.hold}:
+            events = [entry.event for entry in entries if entry.hold == identity]
+            assert events[0] in ("held", "adopted"), (identity, events)
+            assert events.count("freed") == (0 if identity in living else 1), (identity, events)
+            if "created" in events and "started" in events:
+                assert events.index("created") < events.index("started"), (identity, events)
+
+
+def wait_for(pid: int) -> int:
+    """Exit status of a child, 128+n if signal n ended it."""
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return 128 - status if status < 0 else status
