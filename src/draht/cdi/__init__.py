@@ -41,6 +41,7 @@ from draht.cdi.annotations import (
     update_annotations,
 )
 from draht.cdi.cache import DEFAULT_DIRECTORIES, Cache, DirectoryState, LoadedDevice, LoadedSpec
+from draht.cdi.check import Problem, check
 from draht.cdi.decode import decode
 from draht.cdi.diagnosis import Diagnosis, DirectoryReport, Finding, NameDiagnosis
 from draht.cdi.edits import apply, collect
@@ -69,7 +70,7 @@ from draht.cdi.names import (
     spec_file_name,
     transient_spec_file_name,
 )
-from draht.cdi.schema import schema
+from draht.cdi.schema import json_schema
 from draht.cdi.spec import (
     ContainerEdits,
     Device,
@@ -114,6 +115,7 @@ __all__ = [
     "Mount",
     "NameDiagnosis",
     "NetDevice",
+    "Problem",
     "QualifiedName",
     "Spec",
     "SpecError",
@@ -123,11 +125,13 @@ __all__ = [
     "annotation_key",
     "annotation_value",
     "apply",
+    "check",
     "collect",
     "decode",
     "encode",
     "explain_unresolvable",
     "is_qualified_name",
+    "json_schema",
     "lower",
     "minimum_version",
     "parse_annotations",
@@ -135,7 +139,6 @@ __all__ = [
     "problems",
     "qualified_name",
     "remove_spec",
-    "schema",
     "spec_file_name",
     "transient_spec_file_name",
     "update_annotations",

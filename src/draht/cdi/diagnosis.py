@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from draht.cdi.errors import UnresolvableDeviceError
+from draht.cdi.errors import InjectionError, UnresolvableDeviceError
 
 __all__ = ["MAX_OFFERED", "Cause", "Diagnosis", "DirectoryReport", "Finding", "NameDiagnosis"]
 
@@ -110,16 +110,18 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """The step that removes the most likely cause of the first unresolvable name."""
         return next((name.findings[0].next_step for name in self.names if name.findings), None)
 
-    def error(self) -> UnresolvableDeviceError:
-        """The error to raise for people: the names and the first cause in one sentence, the next step as hint."""
+    def error(self) -> InjectionError:
+        """The error to raise for people: the names and the first cause in one sentence, the next step as hint.
+
+        An `UnresolvableDeviceError` unless all that is missing are device nodes of the host.
+        """
         names = self.unresolvable
-        finding = next((name.findings[0] for name in self.names if name.findings), None)
-        return UnresolvableDeviceError(
-            f"unresolvable CDI device{'s' if len(names) > 1 else ''} {', '.join(names)}"
-            + (f": {finding.message}" if finding else ""),
-            names=names,
-            hint=self.next_step,
-        )
+        listed = f"CDI device{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        findings = [finding for name in self.names for finding in name.findings]
+        reason = f": {findings[0].message}" if findings else ""
+        if findings and all(finding.cause == "missing-node" for finding in findings):
+            return InjectionError(f"can't inject {listed}{reason}", hint=self.next_step)
+        return UnresolvableDeviceError(f"unresolvable {listed}{reason}", names=names, hint=self.next_step)
 
     def lines(self) -> list[str]:
         """The diagnosis for people, one line per fact."""

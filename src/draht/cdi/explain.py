@@ -31,6 +31,7 @@ from draht.cdi.validate import is_empty
 __all__ = ["explain_unresolvable"]
 
 _MAX_FILES = 200
+_MAX_NODES = 5
 
 _GENERATORS = {
     "nvidia.com": "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
@@ -109,7 +110,7 @@ def _reasons(
         *_elsewhere(cache, str(wanted), others),
     ]
     # That nobody offers the kind is no news where a file of that kind is known to be unusable.
-    names_alone = [] if (seen or possible) and not offered else list(_not_offered(cache, wanted, offered, near))
+    names_alone = [] if seen and not offered else list(_not_offered(cache, wanted, offered, near))
     return [*seen, *names_alone, *possible]
 
 
@@ -127,16 +128,23 @@ def _not_qualified(name: str, error: CDIError, near: Sequence[str]) -> Finding:
 def _missing_nodes(
     edits: Iterable[ContainerEdits], host: HostNodes, path: str, wanted: QualifiedName
 ) -> Iterator[Finding]:
+    errors: dict[str, HostDeviceError] = {}
     for node in (node for each in edits for node in each.device_nodes):
         try:
             fill(node, host)
         except HostDeviceError as error:
-            yield Finding(
-                cause="missing-node",
-                message=f"{path} needs a device node that this host doesn't have: {error}",
-                next_step=f"the file is older than the hardware's present numbering: {_regenerate(wanted.vendor)}",
-                paths=(path, node.host_path or node.path),
-            )
+            errors[error.path] = error
+    if not errors:
+        return
+    listed = [f"{error.path} ({error.message.rpartition(': ')[2]})" for error in list(errors.values())[:_MAX_NODES]]
+    more = f" and {len(errors) - len(listed)} more" if len(errors) > len(listed) else ""
+    yield Finding(
+        cause="missing-node",
+        message=f"{path} names device nodes that this host doesn't have: {', '.join(listed)}{more}",
+        next_step="load the driver that makes them; if they have other numbers since the file was written, "
+        + _regenerate(wanted.vendor),
+        paths=(path, *errors),
+    )
 
 
 def _conflicts(cache: Cache, name: str) -> Iterator[Finding]:
@@ -152,7 +160,7 @@ def _conflicts(cache: Cache, name: str) -> Iterator[Finding]:
 
 
 def _files_with_problems(cache: Cache, wanted: QualifiedName) -> Iterator[tuple[Finding, str | None]]:
-    """Files that can't be used, with their kind: the wanted one, or None where it can't be told."""
+    """Files that can't be used, with the wanted kind, or None where it is less sure that they matter."""
     for path, errors in list(cache.errors().items())[:_MAX_FILES]:
         error = next((error for error in errors if not isinstance(error, ConflictError)), None)
         if error is None:
@@ -174,7 +182,8 @@ def _files_with_problems(cache: Cache, wanted: QualifiedName) -> Iterator[tuple[
             next_step=f"{error.hint or 'mend the file'}; or {_regenerate(wanted.vendor)}",
             paths=(path,),
         )
-        yield finding, kind
+        # A file that doesn't even mention the device is no likely reason, whatever else is wrong with it.
+        yield finding, kind if wanted.name.encode() in data else None
 
 
 def _devices_without_edits(data: bytes) -> tuple[str, ...]:
@@ -301,12 +310,12 @@ def _no_specs(cache: Cache) -> str:
 def _regenerate(vendor: str) -> str:
     """The step that writes a vendor's specs anew."""
     if vendor in _GENERATORS:
-        return f"write it again: {_GENERATORS[vendor]}"
+        return f"generate it: {_GENERATORS[vendor]}"
     if vendor == "draht.dev":
         return "start it again: draht run writes its spec, and removes it when the container has ended"
     if vendor.startswith("k8s."):
         return "look at the claim and the log of its DRA driver or device plugin, which writes the file"
-    return "have the vendor's tool or driver write it again"
+    return "have it written by the vendor's tool or driver"
 
 
 def _directory_reports(cache: Cache) -> Iterator[DirectoryReport]:

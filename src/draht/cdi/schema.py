@@ -23,7 +23,7 @@ from draht.cdi.spec import ContainerEdits, Device, DeviceNode, Hook, IntelRdt, M
 from draht.cdi.validate import DEVICE_TYPES, HOOK_NAMES, NO_PERMISSIONS
 from draht.cdi.version import VERSIONS, minimum_version, normalize
 
-__all__ = ["schema"]
+__all__ = ["json_schema"]
 
 JSONSchema = dict[str, Any]
 
@@ -39,7 +39,7 @@ _REQUIRED: dict[type[msgspec.Struct], tuple[str, ...]] = {
 }
 
 
-def schema(version: str) -> JSONSchema:
+def json_schema(version: str) -> JSONSchema:
     """The JSON Schema (draft 2020-12) of a spec that says ``cdiVersion: <version>``, as builtin values.
 
     Unknown fields are refused, and so are fields that came after the version.
