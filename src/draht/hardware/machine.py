@@ -66,7 +66,7 @@ def join(kernel: Inventory, specs: Inventory) -> Inventory:
             above = _parent(device, parents, names)
             units = _renamed(device, names, above)
             if device.id in rivals:
-                # A second offer of a device that the specs' own rules didn't join: it must not be held beside the first.
+                # A second offer that the specs' own rules didn't join: it must not be held beside the first.
                 units |= {final[rivals[device.id]]}
             child = replace(device, parent=above.id if above else device.parent, units=units)
             if above is not None:

@@ -1,0 +1,115 @@
+"""``draht devices``: the GPUs and network functions of this machine, or of a machine profile.
+
+Owns the command and its tables; `draht.cli.device_tree` draws the tree. What is held by whom is shown by ``draht ps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from draht.cli.cdi_options import directories_option, open_cache
+from draht.cli.device_tree import headline, label, names, size, tree
+from draht.cli.output import emit, output_option, table
+from draht.hardware import simulated
+from draht.hardware.inventory import Inventory
+from draht.hardware.machine import MachineProvider
+from draht.hardware.topology import DISTANCES
+
+__all__ = ["devices"]
+
+
+@click.command()
+@click.option("--profile", metavar="PROFILE", help="Show a simulated machine: the name of a profile, or its file.")
+@click.option("--root", default="/", show_default=True, help="Read /sys and /proc below this directory.")
+@directories_option
+@output_option("table", "wide", "tree", "json", "yaml")
+def devices(profile: str | None, root: str, directories: tuple[str, ...], output: str) -> None:
+    """Show the GPUs and NICs of this machine or of a profile."""
+    if profile is not None:
+        inventory = simulated.from_profile(profile)
+    else:
+        inventory = MachineProvider(open_cache(directories), root).inventory()
+    if output in {"json", "yaml"}:
+        emit(inventory.to_builtins(), output)
+        return
+    lines = {"table": _table, "wide": _wide, "tree": tree}[output](inventory)
+    for line in lines:
+        click.echo(line)
+    for problem in inventory.problems:
+        click.echo(f"problem: {problem.where}: {problem.message}", err=True)
+    if not inventory.gpus() and not inventory.instances():
+        click.echo("no GPU was found", err=True)
+        click.echo("hint: `draht devices --profile dgx-h100` shows a simulated machine", err=True)
+
+
+def _table(inventory: Inventory) -> Iterator[str]:
+    yield from headline(inventory)
+    rows = [
+        (
+            label(device, inventory),
+            device.product,
+            size(device.memory_bytes),
+            device.pci_address,
+            device.numa_node,
+            device.uuid,
+            names(device),
+        )
+        for device in inventory.devices
+    ]
+    if rows:
+        yield ""
+        yield table(("DEVICE", "PRODUCT", "MEMORY", "PCI ADDRESS", "NUMA", "UUID", "NAMES"), rows)
+
+
+def _wide(inventory: Inventory) -> Iterator[str]:
+    yield from headline(inventory)
+    rows = []
+    for device in inventory.devices:
+        near, how_far = inventory.nearest_nics(device) if device.kind in {"gpu", "accelerator"} else ((), None)
+        rows.append(
+            (
+                label(device, inventory),
+                device.product,
+                device.architecture,
+                device.compute_capability,
+                size(device.memory_bytes),
+                device.pci_address,
+                device.pcie_root,
+                device.numa_node,
+                ", ".join(label(nic, inventory) for nic in near) + (f" ({how_far})" if how_far else ""),
+                device.id,
+                names(device),
+                ", ".join(device.device_nodes),
+            )
+        )
+    if rows:
+        header = (
+            "DEVICE",
+            "PRODUCT",
+            "ARCHITECTURE",
+            "CC",
+            "MEMORY",
+            "PCI ADDRESS",
+            "PCIE ROOT",
+            "NUMA",
+            "NEAREST NIC",
+        )
+        yield ""
+        yield table((*header, "ID", "NAMES", "NODES"), rows)
+    yield from _matrix(inventory)
+
+
+def _matrix(inventory: Inventory) -> Iterator[str]:
+    """Distances between GPUs and to network functions, with what their names mean."""
+    gpus, nics = inventory.gpus(), inventory.nics()
+    if not gpus or len(gpus) + len(nics) < 2:
+        return
+    columns = [*gpus, *nics]
+    rows = [(label(gpu, inventory), *(inventory.distance(gpu, other) for other in columns)) for gpu in gpus]
+    yield ""
+    yield table(("DISTANCE", *(label(device, inventory) for device in columns)), rows)
+    yield ""
+    used = {"NV#" if cell.startswith("NV") else cell for _, *cells in rows for cell in cells}
+    yield table(("DISTANCE", "WHAT LIES BETWEEN"), [(name, DISTANCES[name]) for name in DISTANCES if name in used])
