@@ -171,7 +171,7 @@ def set_container(tx: Transaction, hold: str, container: str) -> bool:
         "UPDATE holds SET container = ? WHERE id = ? AND state = 'starting'", (container, hold)
     ).rowcount
     if changed:
-        audit.record(tx, "created", hold, f"container {container[:12]}")
+        audit.record(tx, "created", hold, f"container {container}")
     return bool(changed)
 
 

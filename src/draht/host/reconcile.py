@@ -95,7 +95,8 @@ def reconcile(
         try:
             found.listed[name] = engine.containers()
         except EngineError as error:
-            found.problems.append(f"{name} can't be asked for its containers, so its holds are kept: {error}")
+            if kept := [hold.id for hold in known if hold.engine == name]:
+                found.problems.append(f"{name} can't be asked, so holds {', '.join(kept)} are kept: {error}")
     mine = [container for listed in found.listed.values() for container in listed if _is_ours(container, database)]
     for hold in known:
         _observe(database, hold, [container for container in mine if container.hold == hold.id], found)
@@ -171,7 +172,10 @@ def _settle(
         return
     why = "draht died before the container was started"
     if hold.state == "running":
-        why = "the container has ended" if containers else "the container is gone"
+        why = "the container is gone"
+        if containers:
+            code = containers[0].exit_code
+            why = "the container has ended" + (f" with status {code}" if code is not None else "")
     if not containers and hold.uid != os.getuid():
         rebooted = hold.starter.boot_id != boot_id()
         if hold.init is None and not rebooted:

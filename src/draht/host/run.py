@@ -278,7 +278,7 @@ def _start(host: Host, order: Order, engine: Engine, hold: Hold, container: str)
     with host.database.transaction() as tx:
         if not holds.set_state(tx, hold.id, "running", after=("starting",)):
             raise _lost(tx_says=[entry.detail for entry in audit.entries(tx, hold.id) if entry.event == "freed"])
-        audit.record(tx, "started", hold.id, f"{order.engine} starts container {container[:12]}")
+        audit.record(tx, "started", hold.id, f"{order.engine} starts container {container}")
     host.steps("marked-running")
     status = engine.start(container, attach=not order.detach)
     if not order.detach:

@@ -155,22 +155,28 @@ def _offered(device: Device, kind: str) -> list[str]:
     return [name for name in device.cdi_names if not kind or name.startswith(f"{kind}=")]
 
 
+def _names_of(device: Device) -> tuple[str, ...]:
+    """The names a device answers to; a simulated one to its id and to those that its vendor's tool would write."""
+    if not device.simulated or device.cdi_names:
+        return device.cdi_names
+    if device.kind != "gpu":
+        return (device.id,)
+    kind = f"{device.vendor}.com/gpu"
+    return (f"{kind}={device.index}", f"{kind}={device.id}", device.id)
+
+
 def _named(inventory: Inventory, name: str) -> list[Device]:
     """The devices that a CDI name (or, in a profile, an id) means."""
     ids = inventory.aliases.get(name, ())
-    found = [
-        device
-        for device in inventory.devices
-        if name in device.cdi_names or device.id in ids or (inventory.simulated and name in (device.id, device.uuid))
-    ]
+    found = [device for device in inventory.devices if name in _names_of(device) or device.id in ids]
     if found:
         return found
     if not cdi.is_qualified_name(name) and not inventory.simulated:
         raise SelectionError(f"`{name}` is not a CDI name", hint="write vendor/class=name, as `draht cdi devices` does")
     kind = name.partition("=")[0]
     near = [
-        offered for device in inventory.devices for offered in device.cdi_names if offered.startswith(f"{kind}=")
-    ] or [offered for device in inventory.devices for offered in device.cdi_names]
+        offered for device in inventory.devices for offered in _names_of(device) if offered.startswith(f"{kind}=")
+    ] or [offered for device in inventory.devices for offered in _names_of(device)]
     hint = f"there are {', '.join(near[:8])}{' …' if len(near) > 8 else ''}" if near else "see `draht devices`"
     raise SelectionError(f"{inventory.machine} has no device `{name}`", hint=hint)
 

@@ -182,7 +182,7 @@ def _waiting_line(attempt: Attempt, look: _Look) -> str:
 def _not_free(attempt: Attempt, look: _Look) -> NotFreeError:
     waited = f" after {attempt.wait:g} s" if attempt.wait > 0 else ""
     return NotFreeError(
-        f"nothing to hold{waited}: {_situation(attempt, look)}",
+        f"the devices are taken{waited}: {_situation(attempt, look)}",
         hint="wait for it with --wait or --wait=10m; `draht ps` shows all holds",
     )
 

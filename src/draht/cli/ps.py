@@ -1,0 +1,75 @@
+"""``draht ps``: who holds which GPU, who waits, and what happened."""
+
+from __future__ import annotations
+
+import click
+
+from draht.cli.output import emit, output_option, table
+
+__all__ = ["ps"]
+
+
+def _short(container: str) -> str:
+    """The first twelve digits of an id, as engines show it; runc's ids are names and stay whole."""
+    return container[:12] if len(container) == 64 else container
+
+
+@click.command(short_help="Show who holds which GPU on this machine.")
+@output_option("table", "json", "yaml")
+@click.option("--audit", "audit_trail", is_flag=True, help="Show what happened to holds, oldest first.")
+def ps(output: str, audit_trail: bool) -> None:
+    """Show who holds which GPU on this machine, and who waits.
+
+    Reconciles with the engines first. Who may only read the database sees what it says without that.
+    """
+    from draht.driver.database import Database
+    from draht.driver.errors import StateError
+    from draht.host.local import database_directory, local_host
+    from draht.host.status import settle, status, trail
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    problems: tuple[str, ...] = ()
+    try:
+        host = local_host(say)
+        problems = tuple(settle(host).problems)
+        database = host.database
+    except StateError as error:
+        database = Database(database_directory())
+        if not database.path.exists():
+            raise
+        say(f"note: not reconciled with the engines, {error}")
+    if audit_trail:
+        entries = trail(database)
+        if output != "table":
+            emit(entries, output)
+        else:
+            rows = [(entry.at, entry.hold, entry.event, entry.detail, entry.pid, entry.uid) for entry in entries]
+            click.echo(table(("AT", "HOLD", "EVENT", "DETAIL", "PID", "UID"), rows))
+        return
+    found = status(database, problems)
+    if output != "table":
+        emit(found, output)
+        return
+    holds = [
+        (
+            hold.id,
+            hold.state,
+            ",".join(hold.devices),
+            hold.machine + (" (simulated)" if hold.simulated else ""),
+            hold.engine,
+            _short(hold.container or ""),
+            hold.user,
+            hold.since,
+            " ".join(hold.command),
+        )
+        for hold in found.holds
+    ]
+    click.echo(table(("HOLD", "STATE", "DEVICES", "MACHINE", "ENGINE", "CONTAINER", "USER", "SINCE", "COMMAND"), holds))
+    if found.waiting:
+        waiting = [
+            (ticket.ticket, ticket.wanted, ticket.user, ticket.since, ticket.until, " ".join(ticket.command))
+            for ticket in found.waiting
+        ]
+        click.echo("\n" + table(("TICKET", "WANTED", "USER", "SINCE", "UNTIL", "COMMAND"), waiting))

@@ -1,0 +1,206 @@
+"""``draht run``: a container with GPUs of this machine, or of a simulated one."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from draht.api.errors import DrahtError
+
+__all__ = ["run"]
+
+FAILED = 125
+"""Exit status for draht's own failures; everything else is the container's (as podman and docker do it)."""
+
+
+class _MisuseError(click.UsageError):
+    """Wrong options, with the status of draht's own failures."""
+
+    exit_code = FAILED
+
+
+class _RunCommand(click.Command):
+    """Options end at the image, ``--wait`` may stand without a value, and misuse has the status of a failure."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, self._with_values(args))
+        except click.UsageError as error:
+            raise _MisuseError(error.format_message(), ctx) from None
+
+    def _with_values(self, args: Sequence[str]) -> list[str]:
+        """``--wait`` alone becomes ``--wait=forever``; click would take the image for its value."""
+        takes_value = {
+            name
+            for option in self.params
+            if isinstance(option, click.Option) and not option.is_flag
+            for name in option.opts
+        }
+        done: list[str] = []
+        rest = list(args)
+        while rest and rest[0].startswith("-") and rest[0] != "--":
+            word = rest.pop(0)
+            done.append("--wait=forever" if word == "--wait" else word)
+            if word in takes_value and word != "--wait" and rest:
+                done.append(rest.pop(0))
+        return done + rest
+
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+def _seconds(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float:
+    """``30s``, ``5m``, ``1h30m``, ``90``, ``forever``; nothing means not to wait."""
+    if value is None:
+        return 0.0
+    if value == "forever":
+        return math.inf
+    found = _DURATION.fullmatch(value)
+    if not value or found is None:
+        raise click.BadParameter(f"{value!r} is not a duration such as 30s, 5m or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _number(_ctx: click.Context, _option: click.Parameter, value: str | None) -> int | str:
+    """A number of GPUs from 1 on, or ``all``; nothing is 0."""
+    if value is None or value == "all":
+        return value or 0
+    if not re.fullmatch(r"[0-9]{1,4}", value) or int(value) == 0:
+        raise click.BadParameter(f"{value!r} is not a number of GPUs from 1 on, or all")
+    return int(value)
+
+
+@click.command(
+    cls=_RunCommand,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Run a container with GPUs of this machine.",
+)
+@click.option("--gpus", callback=_number, metavar="N|all", help="How many GPUs, or `all`.")
+@click.option("--device", "names", multiple=True, metavar="NAME", help="A certain device by its CDI name; repeatable.")
+@click.option("--profile", metavar="NAME|FILE", help="Simulate the GPUs of this machine profile.")
+@click.option("--kind", metavar="VENDOR/CLASS", help="CDI kind that --gpus means.  [default: NVIDIA's, else AMD's]")
+@click.option(
+    "--engine", "engine_name", metavar="podman|docker|runc", help="Container engine.  [default: the first usable]"
+)
+@click.option("-d", "--detach", is_flag=True, help="Return when the container runs; print the hold's id.")
+@click.option("--wait", callback=_seconds, metavar="[=30s]", help="Queue for GPUs that are taken; alone: for ever.")
+@click.option(
+    "--rootfs", type=click.Path(exists=True, file_okay=False, resolve_path=True), help="Directory instead of an image."
+)
+@click.option("--name", default="", help="Name of the container.")
+@click.option("-e", "--env", multiple=True, metavar="NAME[=VALUE]", help="Environment variable; repeatable.")
+@click.option("-i", "--interactive", is_flag=True, help="Pass stdin through.")
+@click.option("-t", "--tty", is_flag=True, help="Give the container a terminal.")
+@click.option("--network", help="Network of the container, as the engine names it.")
+@click.option(
+    "--engine-arg", "engine_args", multiple=True, metavar="ARG", help="Passed to podman or docker; repeatable."
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="IMAGE|--rootfs DIR [--] [COMMAND]...")
+@click.pass_context
+def run(ctx: click.Context, /, **options: Any) -> None:
+    r"""Run a container with GPUs of this machine.
+
+    Chooses free GPUs, holds them while the container lives, and gives them back when it ends. The exit status is the
+    container's; 125 means that draht itself failed.
+
+    \b
+    draht run --gpus 2 registry/image -- python train.py
+    draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
+    """
+    try:
+        status = _run(**options)
+    except DrahtError as error:
+        from draht.host.errors import InterruptedRunError
+
+        error.exit_code = 128 + error.signal if isinstance(error, InterruptedRunError) else FAILED
+        raise
+    ctx.exit(status)
+
+
+def _run(
+    *,
+    gpus: int | str,
+    names: Sequence[str],
+    profile: str | None,
+    kind: str | None,
+    engine_name: str | None,
+    detach: bool,
+    wait: float,
+    rootfs: str | None,
+    name: str,
+    env: Sequence[str],
+    interactive: bool,
+    tty: bool,
+    network: str | None,
+    engine_args: Sequence[str],
+    words: Sequence[str],
+) -> int:
+    from draht.host.engines import engine
+    from draht.host.local import local_host, local_inventory, no_gpu_kind
+    from draht.host.run import Order
+    from draht.host.run import run as run_order
+    from draht.host.selection import Request
+
+    if not gpus and not names:
+        raise DrahtError("no device is asked for", hint="say --gpus N, --gpus all or --device vendor/class=name")
+    words = list(words)
+    image = words.pop(0) if rootfs is None and words and words[0] != "--" else None
+    if words and words[0] == "--":
+        words.pop(0)
+    if image is None and rootfs is None:
+        raise DrahtError("neither an image nor --rootfs is given", hint="draht run --gpus 1 IMAGE -- COMMAND")
+    host = local_host(_say)
+    assert host.cache is not None
+    inventory, chosen_kind = local_inventory(host.cache, profile=profile, kind=kind)
+    if gpus and not inventory.simulated and not chosen_kind:
+        raise no_gpu_kind(host.cache)
+    order = Order(
+        inventory=inventory,
+        request=Request(gpus=gpus, names=tuple(names), kind=chosen_kind),
+        engine=engine(engine_name, found=dict(host.engines)).name,
+        image=image,
+        rootfs=rootfs,
+        command=tuple(words),
+        name=name,
+        env=_environment(env),
+        interactive=interactive,
+        tty=tty,
+        detach=detach,
+        wait=wait,
+        network=network,
+        engine_args=tuple(engine_args),
+    )
+    if inventory.simulated:
+        _say(f"simulated: {inventory.machine} is a machine profile, its GPUs compute nothing")
+    outcome = run_order(host, order)
+    if detach:
+        click.echo(outcome.hold)
+    return outcome.status
+
+
+def _environment(entries: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` as given; ``NAME`` alone takes the value it has here, if it has one."""
+    import os
+
+    found: dict[str, str] = {}
+    for entry in entries:
+        name, given, value = entry.partition("=")
+        if not name:
+            raise DrahtError(f"`{entry}` names no environment variable", hint="write -e NAME=VALUE")
+        if given:
+            found[name] = value
+        elif name in os.environ:
+            found[name] = os.environ[name]
+    return found
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+    sys.stderr.flush()

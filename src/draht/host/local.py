@@ -1,0 +1,117 @@
+"""This machine as the commands need it: which database, which engines, which devices, who else uses them.
+
+The one place that reads the environment and puts the parts together; everything below takes them as parameters.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from draht import cdi
+from draht.driver import holds
+from draht.driver.database import FILE, Database
+from draht.driver.errors import StateError
+from draht.hardware import simulated
+from draht.hardware.inventory import Inventory
+from draht.host.engines import engines
+from draht.host.errors import SelectionError
+from draht.host.places import cdi_directory, state_directory
+from draht.host.reconcile import Reconciled
+from draht.host.run import Host
+
+__all__ = ["MACHINE_STATE", "database_directory", "local_host", "local_inventory", "spec_directories"]
+
+MACHINE_STATE = Path("/var/lib/draht")
+"""Root's state directory. An administrator may open it to a group; then it is everybody's in that group."""
+
+GPU_KINDS = ("nvidia.com/gpu", "amd.com/gpu")
+"""CDI kinds whose devices `--gpus` means, the first one that is offered."""
+
+
+def database_directory(environ: Mapping[str, str] = os.environ, *, machine: Path = MACHINE_STATE) -> Path:
+    """The directory of the database: the machine's for all who may write it, else the user's own.
+
+    A user's own database refuses double holds of that user only; the machine's is consulted beside it.
+    """
+    if not environ.get("DRAHT_STATE_DIR") and machine.is_dir() and os.access(machine, os.W_OK | os.X_OK):
+        return machine
+    return state_directory(environ)
+
+
+def spec_directories(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Directories in which CDI names are looked up, the strongest last."""
+    chosen = str(cdi_directory(environ))
+    return tuple(dict.fromkeys((*cdi.DEFAULT_DIRECTORIES, chosen)))
+
+
+def local_host(say: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> Host:
+    """The host that commands work on. The database has been looked at; what was wrong with it has been said.
+
+    Raises:
+        StateError: The database can't be used.
+    """
+    database = Database(database_directory(environ))
+    database.check()
+    for notice in database.notices:
+        say(f"note: {notice}")
+    return Host(
+        database=database,
+        engines=engines(state=state_directory(environ)),
+        cdi_directory=cdi_directory(environ),
+        cache=cdi.Cache(spec_directories(environ)),
+        outside=lambda inventory, state: _outside(inventory, state, database.directory),
+        say=say,
+    )
+
+
+def local_inventory(cache: cdi.Cache, *, profile: str | None, kind: str | None) -> tuple[Inventory, str]:
+    """What to choose from, and the CDI kind that `--gpus` means (empty for a profile's devices).
+
+    Raises:
+        SelectionError: The kind isn't offered.
+        draht.hardware.errors.HardwareError: There is no such profile, or it isn't valid.
+    """
+    if profile is not None:
+        return simulated.from_profile(profile), ""
+    from draht.hardware.cdi import CDIProvider
+
+    offered = {name.partition("=")[0] for name in cache.devices()}
+    if kind is not None and kind not in offered:
+        raise SelectionError(f"no CDI spec offers devices of kind {kind}", hint=_offered_hint(offered))
+    chosen = kind or next((one for one in GPU_KINDS if one in offered), "")
+    return CDIProvider(cache).inventory(), chosen
+
+
+def no_gpu_kind(cache: cdi.Cache) -> SelectionError:
+    """The error for `--gpus` where no GPU kind is offered."""
+    offered = {name.partition("=")[0] for name in cache.devices()}
+    return SelectionError(f"no CDI spec offers {' or '.join(GPU_KINDS)}", hint=_offered_hint(offered))
+
+
+def _offered_hint(offered: set[str]) -> str:
+    if offered:
+        return f"there are {', '.join(sorted(offered))}: choose one with --kind, or name devices with --device"
+    return (
+        "let the vendor's tool write a spec (`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`), "
+        "or try without hardware: --profile dgx-h100"
+    )
+
+
+def _outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[str, str]:  # noqa: ARG001
+    """Units that are taken by others than the holds of our database, and by whom."""
+    return _machine_holds(directory)
+
+
+def _machine_holds(directory: Path, machine: Path = MACHINE_STATE) -> dict[str, str]:
+    """Units held in the machine's database, for a user who has an own one and may read it."""
+    if directory.resolve() == machine or not (machine / FILE).exists():
+        return {}
+    try:
+        with Database(machine).reading() as tx:
+            users = {hold.id: hold.user for hold in holds.all_holds(tx)}
+            return {unit: f"{users[of]} ({of} in {machine})" for unit, of in holds.held_units(tx).items()}
+    except StateError:
+        # Not for us to read: then engines and open device files are all there is to see.
+        return {}

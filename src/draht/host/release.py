@@ -1,0 +1,70 @@
+"""`draht release`: end a hold from outside. The container is stopped and removed, then its devices are free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from draht.driver import audit, holds
+from draht.driver.holds import Hold
+from draht.host.engine import EngineError
+from draht.host.errors import NotOwnerError, SelectionError
+from draht.host.reconcile import Reconciled, end
+from draht.host.run import Host
+
+__all__ = ["find", "release"]
+
+
+def find(held: Sequence[Hold], text: str) -> Hold:
+    """The hold with that id, or the only one whose id or container begins with it.
+
+    Raises:
+        SelectionError: There is none, or several.
+    """
+    found = [hold for hold in held if hold.id == text] or [
+        hold for hold in held if text and (hold.id.startswith(text) or (hold.container or "").startswith(text))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(hold.id for hold in found)
+        raise SelectionError(f"`{text}` means {len(found)} holds: {names}", hint="write more of the id")
+    names = ", ".join(hold.id for hold in held[:8])
+    raise SelectionError(f"there is no hold `{text}`", hint=f"there are {names}" if names else "nothing is held")
+
+
+def release(host: Host, hold: Hold, state: Reconciled, *, force: bool = False) -> None:
+    """End a hold.
+
+    Args:
+        host: The machine.
+        hold: A hold of its database.
+        state: The reconcile that was just done.
+        force: Also somebody else's hold; and free the devices even if the container can't be seen or removed from here,
+            which is right only if the caller knows that nothing uses them.
+
+    Raises:
+        NotOwnerError: It is somebody else's, and not forced.
+        EngineError: The container can't be removed, and not forced; the hold stays, marked ``releasing``.
+    """
+    if hold.uid != os.getuid() and not force:
+        raise NotOwnerError(
+            f"hold {hold.id} belongs to {hold.user}", hint=f"let {hold.user} do it, or add --force to end their work"
+        )
+    listed = state.listed.get(hold.engine)
+    ids = [container.id for container in listed or () if container.hold == hold.id]
+    unseen = listed is None or (not ids and hold.uid != os.getuid() and hold.state == "running")
+    if unseen and not force:
+        raise EngineError(
+            f"the container of hold {hold.id} can't be seen from here, so it can't be stopped",
+            hint=f"let {hold.user} do it; or, if you know that nothing uses the devices, add --force",
+        )
+    try:
+        end(host.database, hold, host.engines.get(hold.engine), ids, "released by hand")
+    except EngineError as error:
+        if not force:
+            raise
+        host.say(f"warning: {error}")
+        with host.database.transaction() as tx:
+            audit.record(tx, "failed", hold.id, f"container not removed: {error}")
+            holds.delete(tx, hold.id, "released by hand, by force")
