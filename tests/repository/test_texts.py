@@ -37,7 +37,7 @@ FORBIDDEN = {
     ),
     "the host of a package registry": re.compile("|".join(map(re.escape, HOSTS))),
     "how the work is organised": re.compile(
-        r"\b(?:issue #?\d{1,2}|sub-?agent[s]?|chat[g]pt|claud[e]|copi[l]ot|large language model[s]?)\b",
+        r"\b(?:issue #?\d{1,2}|sub-?agent[s]?|chat[g]pt|claud[e]|copi[l]ot|large languag[e] model)\b",
         re.IGNORECASE,
     ),
     "a note to finish something": re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b"),
