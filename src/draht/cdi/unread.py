@@ -79,13 +79,13 @@ def peek_kind(data: bytes) -> str | None:
     try:
         root = next(yaml.documents(data), None)
     except yaml.YamlError:
-        found = _KIND.search(data)
-        return found["kind"].decode("utf-8", "replace") if found else None
+        root = None
     if isinstance(root, yaml.MappingNode):
         for key, value in root.value:
             if key.value == "kind" and isinstance(value, yaml.ScalarNode):
                 return str(value.value)
-    return None
+    found = _KIND.search(data)
+    return found["kind"].decode("utf-8", "replace") if found else None
 
 
 def unreadable_reason(path: str) -> tuple[str, str] | None:
