@@ -18,6 +18,8 @@ __all__ = [
     "LabelSelectorRequirement",
     "ListMeta",
     "ManagedFieldsEntry",
+    "Object",
+    "ObjectList",
     "ObjectMeta",
     "OwnerReference",
     "ShardInfo",
@@ -99,6 +101,22 @@ class ListMeta(Wire, frozen=True, kw_only=True):
     continue_: str = ""
     remaining_item_count: Int64 | None = None
     shard_info: ShardInfo | None = None
+
+
+class Object(Wire, frozen=True, kw_only=True):
+    """Base of everything that has a kind and a name of its own."""
+
+    api_version: str = always("")
+    kind: str = always("")
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ObjectList(Wire, frozen=True, kw_only=True):
+    """Base of the list kinds; each adds its ``items``."""
+
+    api_version: str = always("")
+    kind: str = always("")
+    metadata: ListMeta = ListMeta()
 
 
 class StatusCause(Wire, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ _WORDS: dict[str, tuple[str, Value]] = {
 _NUMBER_START = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])", re.ASCII)
 _MAX_DIGITS = 400
 """Longer digit strings are beyond every number form; the bound keeps a megabyte of digits cheap."""
 
@@ -52,8 +53,8 @@ def resolve(text: str) -> tuple[str, Value]:
     if text[0] not in _NUMBER_START or len(text) > _MAX_DIGITS:
         return STR, text
     if text[0] == ".":
-        # The Go library takes underscores out of numbers, but not out of those that start with a point.
-        return _float(text, text)
+        # Numbers that start with a point go to Go's own float parser, where underscores must stand between digits.
+        return _float(_BETWEEN_DIGITS.sub("", text), text)
     plain = text.replace("_", "")
     match = _INTEGER.fullmatch(plain)
     if match is not None:

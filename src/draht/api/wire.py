@@ -30,8 +30,8 @@ QuantityValue = Annotated[str | int, msgspec.Meta(extra={"wire": "quantity"})]
 Time = Annotated[str, msgspec.Meta(extra={"wire": "time"})]
 """A moment in RFC 3339 form, as it was written; servers write whole seconds in UTC."""
 
-MicroTime = Annotated[str, msgspec.Meta(extra={"wire": "time"})]
-"""A moment in RFC 3339 form with microseconds."""
+MicroTime = Annotated[str, msgspec.Meta(extra={"wire": "micro-time"})]
+"""A moment in RFC 3339 form with exactly six digits of a second, as events have it."""
 
 IntOrString = Annotated[Int32 | str, msgspec.Meta(extra={"wire": "int-or-string"})]
 """A port by number or by name."""

@@ -17,6 +17,7 @@ import yaml
 from yaml.events import (
     AliasEvent,
     DocumentEndEvent,
+    DocumentStartEvent,
     Event,
     MappingEndEvent,
     MappingStartEvent,
@@ -35,6 +36,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
     "AliasEvent",
+    "DocumentStartEvent",
     "Event",
     "MappingEndEvent",
     "MappingNode",
@@ -50,6 +52,7 @@ __all__ = [
     "documents",
     "dump",
     "first_document_events",
+    "size",
     "where",
 ]
 
@@ -73,19 +76,33 @@ class YamlError(DrahtError):
     Attributes:
         line: The line of the problem, counted from 1, where there is one.
         column: The column of the problem, counted from 1, where there is one.
+        resumable: Other documents of the text may be all right; False where a bound was met.
     """
 
     def __init__(
-        self, message: str, *, source: str, line: int | None = None, column: int | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        source: str,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+        resumable: bool = False,
     ) -> None:
         place = source if line is None else f"{source}:{line}:{column}"
         super().__init__(message, where=place, hint=hint)
         self.line = line
         self.column = column
+        self.resumable = resumable
 
 
 class _TooLargeError(Exception):
-    """Raised inside the composer, which has no room for arguments."""
+    """Raised inside the composer, which knows no source."""
+
+    def __init__(self, message: str, node: Node | None, *, resumable: bool) -> None:
+        super().__init__(message)
+        self.mark = None if node is None else node.start_mark
+        self.resumable = resumable
 
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,9 +126,9 @@ class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader has no types
         self.nodes += 1
         self.depth += 1
         if self.nodes > MAX_NODES:
-            raise _TooLargeError(f"holds more than {MAX_NODES} values")
+            raise _TooLargeError(f"holds more than {MAX_NODES} values", None, resumable=False)
         if self.depth > MAX_DEPTH:
-            raise _TooLargeError(f"nested deeper than {MAX_DEPTH} levels")
+            raise _TooLargeError(f"nested deeper than {MAX_DEPTH} levels", current_node, resumable=True)
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -138,9 +155,18 @@ def documents(data: bytes | str, *, source: str = "<input>") -> Iterator[Node]:
                     return
                 node = loader.get_node()
             except (yaml.YAMLError, UnicodeError, ValueError) as error:
-                raise _syntax(error, source) from None
+                raise _syntax(error, source, data) from None
             except _TooLargeError as error:
-                raise YamlError(str(error), source=source, hint="split the file") from None
+                mark = error.mark
+                line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+                raise YamlError(
+                    str(error),
+                    source=source,
+                    line=line,
+                    column=column,
+                    hint=None if error.resumable else "split the file",
+                    resumable=error.resumable,
+                ) from None
             except RecursionError:
                 raise YamlError(f"nested deeper than {MAX_DEPTH} levels", source=source) from None
             if node is not None:
@@ -152,7 +178,7 @@ def documents(data: bytes | str, *, source: str = "<input>") -> Iterator[Node]:
 
 
 def first_document_events(data: bytes | str, *, source: str = "<input>") -> Iterator[Event]:
-    """Yield the node events of the first document: scalars, aliases, starts and ends, explicit tags as written.
+    """Yield the document's start, then its node events: scalars, aliases, starts and ends, explicit tags as written.
 
     For readers whose rules need what composing takes away: which values were aliases, which tags were explicit.
 
@@ -166,9 +192,11 @@ def first_document_events(data: bytes | str, *, source: str = "<input>") -> Iter
             try:
                 event = loader.get_event() if loader.check_event() else None
             except (yaml.YAMLError, UnicodeError, ValueError) as error:
-                raise _syntax(error, source) from None
+                raise _syntax(error, source, data) from None
             if isinstance(event, (NodeEvent, MappingEndEvent, SequenceEndEvent)):
                 bounds.count(event)
+                yield event
+            elif isinstance(event, DocumentStartEvent):
                 yield event
             elif event is None or isinstance(event, DocumentEndEvent):
                 return
@@ -255,18 +283,35 @@ def _loader(data: bytes | str, source: str) -> Any:
     try:
         return _Loader(data)
     except (yaml.YAMLError, UnicodeError) as error:
-        raise _syntax(error, source) from None
+        raise _syntax(error, source, data) from None
 
 
 def _place(mark: Any, source: str) -> str:
     return f"{source}:{mark.line + 1}:{mark.column + 1}"
 
 
-def _syntax(error: Exception, source: str) -> YamlError:
+def _syntax(error: Exception, source: str, data: bytes | str) -> YamlError:
     mark = getattr(error, "problem_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+    offset = getattr(error, "position", None)
+    if mark is None and isinstance(offset, int) and isinstance(data, bytes):
+        before = data[:offset]
+        line, column = before.count(b"\n") + 1, offset - before.rfind(b"\n")
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return YamlError(f"not readable as YAML or JSON: {problem}", source=source, line=line, column=column)
+    message = f"not readable as YAML or JSON: {problem}"
+    return YamlError(message, source=source, line=line, column=column, resumable=True)
+
+
+def size(root: Node) -> int:
+    """How many nodes a tree has; a node that several aliases share counts once."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            stack.extend(_children(node))
+    return len(seen)
 
 
 def _children(node: Node) -> list[Node]:
@@ -285,7 +330,7 @@ def _bounded(root: Node, source: str) -> None:
 
     def refuse(node: Node, message: str, hint: str | None = None) -> YamlError:
         mark = node.start_mark
-        return YamlError(message, source=source, line=mark.line + 1, column=mark.column + 1, hint=hint)
+        return YamlError(message, source=source, line=mark.line + 1, column=mark.column + 1, hint=hint, resumable=True)
 
     while stack:
         node, done = stack.pop()

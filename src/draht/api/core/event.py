@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.wire import Int32, MicroTime, Time, Wire, always
 
 __all__ = ["Event", "EventList", "EventSeries", "EventSource", "ObjectReference"]
@@ -36,12 +36,11 @@ class EventSeries(Wire, frozen=True, kw_only=True):
     last_observed_time: MicroTime | None = None
 
 
-class Event(Wire, frozen=True, kw_only=True):
+class Event(Object, frozen=True, kw_only=True):
     """Something that happened to an object."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["Event"] = always("Event")
-    metadata: ObjectMeta = ObjectMeta()
     involved_object: ObjectReference = ObjectReference()
     reason: str = ""
     message: str = ""
@@ -58,10 +57,9 @@ class Event(Wire, frozen=True, kw_only=True):
     reporting_instance: str = ""
 
 
-class EventList(Wire, frozen=True, kw_only=True):
+class EventList(ObjectList, frozen=True, kw_only=True):
     """Several events."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["EventList"] = always("EventList")
-    metadata: ListMeta = ListMeta()
     items: tuple[Event, ...] = ()

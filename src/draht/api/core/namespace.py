@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.wire import Time, Wire, always
 
 __all__ = ["Namespace", "NamespaceCondition", "NamespaceList", "NamespaceSpec", "NamespaceStatus"]
@@ -33,20 +33,18 @@ class NamespaceStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[NamespaceCondition, ...] = ()
 
 
-class Namespace(Wire, frozen=True, kw_only=True):
+class Namespace(Object, frozen=True, kw_only=True):
     """A scope for names."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["Namespace"] = always("Namespace")
-    metadata: ObjectMeta = ObjectMeta()
     spec: NamespaceSpec = NamespaceSpec()
     status: NamespaceStatus = NamespaceStatus()
 
 
-class NamespaceList(Wire, frozen=True, kw_only=True):
+class NamespaceList(ObjectList, frozen=True, kw_only=True):
     """Several namespaces."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["NamespaceList"] = always("NamespaceList")
-    metadata: ListMeta = ListMeta()
     items: tuple[Namespace, ...] = ()

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import field
 
 from draht.api.core.scheduling import Taint
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.wire import Int32, Int64, QuantityValue, Time, Wire, always
 
 __all__ = [
@@ -184,20 +184,18 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     declared_features: tuple[str, ...] = ()
 
 
-class Node(Wire, frozen=True, kw_only=True):
+class Node(Object, frozen=True, kw_only=True):
     """A machine of the cluster."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["Node"] = always("Node")
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
-class NodeList(Wire, frozen=True, kw_only=True):
+class NodeList(ObjectList, frozen=True, kw_only=True):
     """Several nodes."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["NodeList"] = always("NodeList")
-    metadata: ListMeta = ListMeta()
     items: tuple[Node, ...] = ()

@@ -13,7 +13,7 @@ from draht.api.core.reference import LocalObjectReference
 from draht.api.core.scheduling import Affinity, Toleration, TopologySpreadConstraint
 from draht.api.core.security import PodSecurityContext
 from draht.api.core.volume import Volume
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.wire import Int32, Int64, QuantityValue, Wire, always
 
 __all__ = [
@@ -141,20 +141,18 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     eviction_responders: tuple[EvictionResponder, ...] = ()
 
 
-class Pod(Wire, frozen=True, kw_only=True):
+class Pod(Object, frozen=True, kw_only=True):
     """A group of containers that share a network address and a node."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["Pod"] = always("Pod")
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec
     status: PodStatus = PodStatus()
 
 
-class PodList(Wire, frozen=True, kw_only=True):
+class PodList(ObjectList, frozen=True, kw_only=True):
     """Several pods."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["PodList"] = always("PodList")
-    metadata: ListMeta = ListMeta()
     items: tuple[Pod, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList, ObjectMeta
 from draht.api.resource.allocation import ResourceClaimStatus
 from draht.api.resource.selector import (
     CapacityRequirements,
@@ -93,22 +93,20 @@ class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaim(Wire, frozen=True, kw_only=True):
+class ResourceClaim(Object, frozen=True, kw_only=True):
     """A request for devices and what was given for it."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceClaim"] = always("ResourceClaim")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimList(Wire, frozen=True, kw_only=True):
+class ResourceClaimList(ObjectList, frozen=True, kw_only=True):
     """Several claims."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceClaimList"] = always("ResourceClaimList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceClaim, ...] = ()
 
 
@@ -119,19 +117,17 @@ class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):
+class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
     """A pattern from which a claim is made for each pod or pod group."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceClaimTemplate"] = always("ResourceClaimTemplate")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class ResourceClaimTemplateList(Wire, frozen=True, kw_only=True):
+class ResourceClaimTemplateList(ObjectList, frozen=True, kw_only=True):
     """Several claim templates."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceClaimTemplateList"] = always("ResourceClaimTemplateList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceClaimTemplate, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.resource.selector import DeviceConfiguration, DeviceSelector
 from draht.api.wire import Wire, always
 
@@ -23,19 +23,17 @@ class DeviceClassSpec(Wire, frozen=True, kw_only=True):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Wire, frozen=True, kw_only=True):
+class DeviceClass(Object, frozen=True, kw_only=True):
     """A named way to ask for devices, made by an administrator."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["DeviceClass"] = always("DeviceClass")
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceClassList(Wire, frozen=True, kw_only=True):
+class DeviceClassList(ObjectList, frozen=True, kw_only=True):
     """Several device classes."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["DeviceClassList"] = always("DeviceClassList")
-    metadata: ListMeta = ListMeta()
     items: tuple[DeviceClass, ...] = ()

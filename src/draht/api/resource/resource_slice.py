@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from draht.api.core.scheduling import NodeSelector
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.resource.device import CounterSet, Device
 from draht.api.wire import Int64, Wire, always
 
@@ -35,19 +35,17 @@ class ResourceSliceSpec(Wire, frozen=True, kw_only=True):
     skip_node_operations: tuple[str, ...] = ()
 
 
-class ResourceSlice(Wire, frozen=True, kw_only=True):
+class ResourceSlice(Object, frozen=True, kw_only=True):
     """Devices that a driver offers."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceSlice"] = always("ResourceSlice")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec
 
 
-class ResourceSliceList(Wire, frozen=True, kw_only=True):
+class ResourceSliceList(ObjectList, frozen=True, kw_only=True):
     """Several slices."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["ResourceSliceList"] = always("ResourceSliceList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceSlice, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import Condition, ListMeta, ObjectMeta
+from draht.api.meta import Condition, Object, ObjectList
 from draht.api.resource.device import DeviceTaint
 from draht.api.wire import Wire, always
 
@@ -38,20 +38,18 @@ class DeviceTaintRuleStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class DeviceTaintRule(Wire, frozen=True, kw_only=True):
+class DeviceTaintRule(Object, frozen=True, kw_only=True):
     """A taint that an administrator puts on devices."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["DeviceTaintRule"] = always("DeviceTaintRule")
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
 
 
-class DeviceTaintRuleList(Wire, frozen=True, kw_only=True):
+class DeviceTaintRuleList(ObjectList, frozen=True, kw_only=True):
     """Several taint rules."""
 
     api_version: Literal["resource.k8s.io/v1"] = always("resource.k8s.io/v1")
     kind: Literal["DeviceTaintRuleList"] = always("DeviceTaintRuleList")
-    metadata: ListMeta = ListMeta()
     items: tuple[DeviceTaintRule, ...] = ()

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList
 from draht.api.resource.taint_rule import DeviceTaintRuleSpec, DeviceTaintRuleStatus
-from draht.api.wire import Wire, always
+from draht.api.wire import always
 
 __all__ = ["DeviceTaintRule", "DeviceTaintRuleList"]
 
 
-class DeviceTaintRule(Wire, frozen=True, kw_only=True):
+class DeviceTaintRule(Object, frozen=True, kw_only=True):
     """A taint that an administrator puts on devices."""
 
     api_version: Literal["resource.k8s.io/v1alpha3"] = always("resource.k8s.io/v1alpha3")
     kind: Literal["DeviceTaintRule"] = always("DeviceTaintRule")
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
 
 
-class DeviceTaintRuleList(Wire, frozen=True, kw_only=True):
+class DeviceTaintRuleList(ObjectList, frozen=True, kw_only=True):
     """Several taint rules."""
 
     api_version: Literal["resource.k8s.io/v1alpha3"] = always("resource.k8s.io/v1alpha3")
     kind: Literal["DeviceTaintRuleList"] = always("DeviceTaintRuleList")
-    metadata: ListMeta = ListMeta()
     items: tuple[DeviceTaintRule, ...] = ()

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import field
 
 from draht.api.core.scheduling import NodeSelector
-from draht.api.meta import ListMeta, ObjectMeta
+from draht.api.meta import Object, ObjectList, ObjectMeta
 from draht.api.resource.allocation import ResourceClaimStatus
 from draht.api.resource.claim import DeviceClaimConfiguration, DeviceConstraint, DeviceSubRequest
 from draht.api.resource.device import (
@@ -46,21 +46,19 @@ __all__ = [
 ]
 
 
-class DeviceClass(Wire, frozen=True, kw_only=True):
+class DeviceClass(Object, frozen=True, kw_only=True):
     """A named way to ask for devices, made by an administrator."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["DeviceClass"] = always("DeviceClass")
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceClassList(Wire, frozen=True, kw_only=True):
+class DeviceClassList(ObjectList, frozen=True, kw_only=True):
     """Several device classes."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["DeviceClassList"] = always("DeviceClassList")
-    metadata: ListMeta = ListMeta()
     items: tuple[DeviceClass, ...] = ()
 
 
@@ -93,22 +91,20 @@ class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaim(Wire, frozen=True, kw_only=True):
+class ResourceClaim(Object, frozen=True, kw_only=True):
     """A request for devices and what was given for it."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceClaim"] = always("ResourceClaim")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimList(Wire, frozen=True, kw_only=True):
+class ResourceClaimList(ObjectList, frozen=True, kw_only=True):
     """Several claims."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceClaimList"] = always("ResourceClaimList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceClaim, ...] = ()
 
 
@@ -119,21 +115,19 @@ class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):
+class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
     """A pattern from which a claim is made for each pod or pod group."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceClaimTemplate"] = always("ResourceClaimTemplate")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class ResourceClaimTemplateList(Wire, frozen=True, kw_only=True):
+class ResourceClaimTemplateList(ObjectList, frozen=True, kw_only=True):
     """Several claim templates."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceClaimTemplateList"] = always("ResourceClaimTemplateList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceClaimTemplate, ...] = ()
 
 
@@ -176,19 +170,17 @@ class ResourceSliceSpec(Wire, frozen=True, kw_only=True):
     skip_node_operations: tuple[str, ...] = ()
 
 
-class ResourceSlice(Wire, frozen=True, kw_only=True):
+class ResourceSlice(Object, frozen=True, kw_only=True):
     """Devices that a driver offers."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceSlice"] = always("ResourceSlice")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec
 
 
-class ResourceSliceList(Wire, frozen=True, kw_only=True):
+class ResourceSliceList(ObjectList, frozen=True, kw_only=True):
     """Several slices."""
 
     api_version: Literal["resource.k8s.io/v1beta1"] = always("resource.k8s.io/v1beta1")
     kind: Literal["ResourceSliceList"] = always("ResourceSliceList")
-    metadata: ListMeta = ListMeta()
     items: tuple[ResourceSlice, ...] = ()

@@ -1,0 +1,54 @@
+"""Values that have a form of their own, moments and amounts, and how messages name what was expected."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+
+from draht.api.reader.shape import ScalarKind
+
+__all__ = ["EXPECTED", "quantity_problem", "time_problem"]
+
+EXPECTED: Mapping[ScalarKind, str] = {
+    "str": "a string",
+    "bool": "true or false",
+    "int": "an integer",
+    "quantity": "an amount such as 1, 500m or 80Gi",
+    "time": "a time such as 2026-01-31T13:45:00Z",
+    "micro-time": "a time such as 2026-01-31T13:45:00.000000Z",
+    "int-or-string": "an integer or a name",
+}
+
+_TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|[-+](\d{2}):(\d{2}))", re.ASCII)
+
+_QUANTITY = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?", re.ASCII)
+
+
+def time_problem(text: str, *, micro: bool = False) -> str | None:
+    """Why a text is no moment in RFC 3339 form as Go's time.Parse reads it; None if it is one.
+
+    Args:
+        text: The text.
+        micro: The form of event times, which has exactly six digits behind the seconds.
+    """
+    match = _TIME.fullmatch(text) if len(text) <= 64 else None
+    if match is None:
+        return "it isn't in RFC 3339 form"
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    fraction, offset_hour, offset_minute = match.groups()[6:]
+    if micro and len(fraction or "") != 6:
+        return "it needs six digits behind the seconds"
+    # calendar knows no year 0, which is a leap year like 2000.
+    if not 1 <= month <= 12 or not 1 <= day <= calendar.monthrange(year or 2000, month)[1]:
+        return "there is no such day"
+    if hour > 23 or minute > 59 or second > 59 or int(offset_hour or 0) > 24 or int(offset_minute or 0) > 60:
+        return "there is no such time of day"
+    return None
+
+
+def quantity_problem(value: str | int) -> str | None:
+    """Why a value is no amount; None if it is one."""
+    if isinstance(value, int) or _QUANTITY.fullmatch(value.strip()):
+        return None
+    return "it isn't a number with an optional unit"
