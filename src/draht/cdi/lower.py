@@ -122,7 +122,7 @@ def _mount(mount: Mount) -> Mount:
 
 
 def _refuse_no_permissions(spec: Spec, to: str) -> None:
-    owners = [(None, "containerEdits", spec.container_edits)]
+    owners: list[tuple[str | None, str, ContainerEdits]] = [(None, "containerEdits", spec.container_edits)]
     owners += [(d.name, f"devices[{i}].containerEdits", d.container_edits) for i, d in enumerate(spec.devices)]
     for device, path, edits in owners:
         for index, node in enumerate(edits.device_nodes):

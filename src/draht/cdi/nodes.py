@@ -7,6 +7,8 @@ tags and replaced aliases, as YAML libraries give it, would have lost what decid
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -16,6 +18,7 @@ from draht.cdi.errors import SpecError
 __all__ = ["Node", "compose"]
 
 _TAG_PREFIX = "tag:yaml.org,2002:"
+_SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
 class Node:
@@ -57,38 +60,76 @@ def compose(data: bytes, *, source: str) -> Node | None:
 
     Raises:
         draht.api.yaml.YamlError: The text isn't YAML or is beyond a bound.
-        SpecError: An alias has no anchor.
+        SpecError: An alias has no anchor, or it is YAML that engines don't read.
     """
     events = yaml.first_document_events(data, source=source)
-    first = next(events, None)
-    return None if first is None else _node(first, events, {}, source)
+    start = next(events, None)
+    if not isinstance(start, yaml.DocumentStartEvent):
+        return None
+    if start.version not in {None, (1, 1)}:
+        raise SpecError(
+            "the %YAML directive names a version other than 1.1",
+            where=f"{source}:1",
+            hint="remove the directive: engines refuse any other",
+        )
+    composer = _Composer(source, _as_text(data) if b"\\/" in data or b"\\\0/" in data else "")
+    return composer.node(next(events), events)
 
 
-def _node(event: yaml.Event, events: Iterator[yaml.Event], anchors: dict[str, Node], source: str) -> Node:
-    if isinstance(event, yaml.ScalarEvent):
+class _Composer:
+    """The state of one composition: the anchors so far, and the text if escapes have to be looked at."""
+
+    def __init__(self, source: str, text: str) -> None:
+        self.source = source
+        self.text = text
+        self.anchors: dict[str, Node] = {}
+
+    def node(self, event: yaml.Event, events: Iterator[yaml.Event]) -> Node:
+        """The node that begins with an event."""
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.AliasEvent):
+            assert event.anchor is not None
+            node = Node("alias", event, event.anchor)
+            node.target = self.anchors.get(event.anchor)
+            if node.target is None:
+                raise SpecError(f"there is no anchor &{event.anchor} before this alias", where=self._where(node))
+            return node
+        assert isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))
+        node = Node("mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence", event)
+        self._annotate(node, event.tag, event.anchor)
+        for part in events:
+            if isinstance(part, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                break
+            node.children.append(self.node(part, events))
+        return node
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Node:
         node = Node("scalar", event, event.value)
-        node.tag = _short(event.tag)
         node.quoted = bool(event.style)
-        if event.anchor is not None:
-            anchors[event.anchor] = node
+        self._annotate(node, event.tag, event.anchor)
+        if self.text and event.style == '"':
+            assert event.start_mark is not None
+            assert event.end_mark is not None
+            # libyaml reads the JSON escape \\/, engines refuse it.
+            if _SLASH_ESCAPE.search(self.text[event.start_mark.index : event.end_mark.index]):
+                raise SpecError("the escape \\/ is not known", where=self._where(node), hint="write / without \\")
         return node
-    if isinstance(event, yaml.AliasEvent):
-        assert event.anchor is not None
-        node = Node("alias", event, event.anchor)
-        if event.anchor not in anchors:
-            raise SpecError(f"no anchor &{event.anchor} before this alias", where=f"{source}:{node.line}:{node.column}")
-        node.target = anchors[event.anchor]
-        return node
-    assert isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))
-    node = Node("mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence", event)
-    node.tag = _short(event.tag)
-    if event.anchor is not None:
-        anchors[event.anchor] = node
-    for part in events:
-        if isinstance(part, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            break
-        node.children.append(_node(part, events, anchors, source))
-    return node
+
+    def _annotate(self, node: Node, tag: str | None, anchor: str | None) -> None:
+        node.tag = _short(tag)
+        if anchor is not None:
+            self.anchors[anchor] = node
+
+    def _where(self, node: Node) -> str:
+        return f"{self.source}:{node.line}:{node.column}"
+
+
+def _as_text(data: bytes) -> str:
+    """The characters as libyaml counts them, without the byte order mark; the parser has accepted the bytes."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
 
 
 def _short(tag: str | None) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from draht.cdi.spec import ContainerEdits, Spec
 
-__all__ = ["FEATURES", "VERSIONS", "Feature", "Use", "minimum_version", "normalize", "uses"]
+__all__ = ["FEATURES", "VERSIONS", "Feature", "Use", "enforced_version", "minimum_version", "normalize", "uses"]
 
 VERSIONS: tuple[str, ...] = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
 """Released versions in order. 0.1.0 and 0.2.0 are known by name but no spec can be written for them."""
@@ -24,11 +26,14 @@ class Feature(NamedTuple):
         name: In words.
         version: The first version that has it.
         places: The fields of a spec that use it, as paths.
+        overlooked: Whether the Go library v1.1.2 sees it only in the last device and in the common edits, by a mistake
+            in its loops; then it lets a spec pass that says a lower version.
     """
 
     name: str
     version: str
     places: Callable[[Spec], Iterator[str]]
+    overlooked: bool = False
 
 
 class Use(NamedTuple):
@@ -127,8 +132,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("annotations", "0.6.0", _annotations),
     Feature("a dot in the class", "0.6.0", _dotted_class),
     Feature("a device name that starts with a digit", "0.5.0", _digit_names),
-    Feature("a device node's host path", "0.5.0", _host_paths),
-    Feature("a mount's type", "0.4.0", _mount_types),
+    Feature("a device node's host path", "0.5.0", _host_paths, overlooked=True),
+    Feature("a mount's type", "0.4.0", _mount_types, overlooked=True),
 )
 """All features, newest first."""
 
@@ -137,6 +142,15 @@ def minimum_version(spec: Spec) -> str:
     """The lowest version that has every feature the spec uses."""
     for feature in FEATURES:
         if next(feature.places(spec), None) is not None:
+            return feature.version
+    return VERSIONS[0]
+
+
+def enforced_version(spec: Spec) -> str:
+    """The lowest version that engines let pass for the spec, which may be lower than `minimum_version`."""
+    last_device = msgspec.structs.replace(spec, devices=spec.devices[-1:])
+    for feature in FEATURES:
+        if next(feature.places(last_device if feature.overlooked else spec), None) is not None:
             return feature.version
     return VERSIONS[0]
 
