@@ -1,7 +1,7 @@
 """The contract of a provider that asks NVIDIA's management library (NVML).
 
-Owns the Protocol only. It is narrow on purpose: what an `Inventory` needs and sysfs can't say – memory, compute
-capability, MIG instances, NVLinks, fabric – and nothing about load, events or changes. The implementation wraps
+Owns the Protocol only. It is narrow on purpose: what an `Inventory` needs and sysfs can't say (memory, compute
+capability, MIG instances, NVLinks, fabric) and nothing about load, events or changes. The implementation wraps
 ``nvidia-ml-py``; tests and simulated machines give the same Protocol a profile. An implementation must
 
 - make all calls from one thread and give each a deadline: a GPU that fell off the bus can block a call for minutes;
