@@ -28,11 +28,14 @@ PROFILE = "dgx-h100"
 PATIENCE = 60
 """Seconds for a container to start or end."""
 READY = "(waiting)"
-INSIDE = f"""
+LOOK = f"""\
+#!/bin/sh
+# What this container sees of its GPUs; ends when it is asked to.
 trap 'exit 0' TERM
 echo "device nodes:"; ls -l /dev/nvidia* | sed 's/^/  /'
-echo "mounts:"; grep -E 'nvidia|cuda|draht' /proc/mounts | sed 's/^/  /'
-echo "environment:"; env | grep -E 'NVIDIA|CUDA|DRAHT' | sort | sed 's/^/  /'
+echo "mounts:"; grep -E 'nvidia|libcuda' /proc/mounts | awk '{{print "  " $2, substr($4, 1, 2)}}'
+echo "environment:"; env | grep -E '^(NVIDIA|DRAHT)_' | cut -c 1-100 | sort | sed 's/^/  /'
+echo "nvidia-smi -L:"; nvidia-smi -L | sed 's/^/  /'
 echo "{READY}"
 sleep {PATIENCE * 4} & wait
 """
@@ -59,10 +62,10 @@ class Container:
     """One ``draht run`` in the foreground of its own, whose container tells what it sees and then waits."""
 
     def __init__(self, rootfs: Path, gpus: int) -> None:
-        arguments = ["run", "--profile", PROFILE, "--gpus", str(gpus), "--rootfs", str(rootfs)]
-        print(f"$ {shlex.join(['draht', *arguments])} -- sh -c '…'", flush=True)
+        arguments = ["run", "--profile", PROFILE, "--gpus", str(gpus), "--rootfs", str(rootfs), "--", "look"]
+        print(f"$ {shlex.join(['draht', *arguments])}", flush=True)
         self.process = subprocess.Popen(
-            [DRAHT, *arguments, "--", "sh", "-c", INSIDE],
+            [DRAHT, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -110,14 +113,12 @@ def until_ready(output: IO[str]) -> Iterator[str]:
         print(f"  {line}", end="", flush=True)
 
 
-def held() -> list[object]:
-    """What `draht ps` lists."""
+def held() -> int:
+    """How many holds `draht ps` lists."""
     listed = draht("ps", "-o", "json", echo=False)
     if listed.returncode != 0:
         raise DemoError(f"draht ps failed: {listed.stderr.strip()}")
-    found = json.loads(listed.stdout)
-    assert isinstance(found, list)
-    return found
+    return len(json.loads(listed.stdout)["holds"])
 
 
 def demonstrate(rootfs: Path) -> None:
@@ -126,7 +127,7 @@ def demonstrate(rootfs: Path) -> None:
     Raises:
         DemoError: Something isn't as it should be.
     """
-    before = len(held())
+    before = held()
     show(f"The machine: a simulated {PROFILE}")
     if draht("devices", "--profile", PROFILE, "-o", "tree").returncode != 0:
         raise DemoError("the machine can't be shown")
@@ -143,18 +144,18 @@ def demonstrate(rootfs: Path) -> None:
 
         show("Who holds what")
         draht("ps")
-        if len(held()) != before + 2:
+        if held() != before + 2:
             raise DemoError("draht ps doesn't list both")
 
         show("A third container: refused, with the reason")
         third = draht("run", "--profile", PROFILE, "--gpus", "1", "--rootfs", str(rootfs), "--", "true")
         if third.returncode == 0:
             raise DemoError("the third container wasn't refused")
-        show("Both containers end")
+        show("Both containers are asked to end")
 
     show("Everything is released")
     draht("ps")
-    if len(held()) != before:
+    if held() != before:
         raise DemoError("something is still held")
 
 
@@ -165,8 +166,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="draht-demo-") as scratch:
         rootfs = Path(scratch) / "rootfs"
         rootfs.mkdir()
+        busybox.make_rootfs(rootfs)
+        look = rootfs / "bin" / "look"
+        look.write_text(LOOK)
+        look.chmod(0o755)
         try:
-            demonstrate(busybox.make_rootfs(rootfs))
+            demonstrate(rootfs)
         except DemoError as error:
             sys.exit(f"demo: {error}")
 
