@@ -53,6 +53,8 @@ from draht.api.quantity_syntax import (
 __all__ = ["MAX_DIGITS", "Format", "Quantity", "QuantityError", "QuantityRangeError"]
 
 _CACHED_LENGTH: Final = 32
+# Exponents that are aligned without a look at the magnitudes first: nano to exa are 27 apart.
+_NEAR: Final = 32
 _HASH_MODULUS: Final = sys.hash_info.modulus
 # What Go's strings.TrimSpace removes; str.strip() would remove four more control characters.
 _SPACE: Final = (
@@ -350,16 +352,18 @@ def _digits(number: int) -> int:
 
 
 def _compare(a: int, a_exponent: int, b: int, b_exponent: int) -> int:
-    signs = ((a > 0) - (a < 0), (b > 0) - (b < 0))
-    if signs[0] != signs[1] or signs[0] == 0:
-        return (signs[0] > signs[1]) - (signs[0] < signs[1])
-    apart = (a_exponent + _digits(a)) - (b_exponent + _digits(b))
-    if abs(apart) > 2:
-        return signs[0] if apart > 0 else -signs[0]
-    # Magnitudes are close, so the exponents are no further apart than one of the mantissas is long.
-    low = min(a_exponent, b_exponent)
-    a *= 10 ** (a_exponent - low)
-    b *= 10 ** (b_exponent - low)
+    if not -_NEAR < a_exponent - b_exponent < _NEAR:
+        a_sign, b_sign = (a > 0) - (a < 0), (b > 0) - (b < 0)
+        if a_sign != b_sign or a_sign == 0:
+            return (a_sign > b_sign) - (a_sign < b_sign)
+        apart = (a_exponent + _digits(a)) - (b_exponent + _digits(b))
+        if abs(apart) > 2:
+            return a_sign if apart > 0 else -a_sign
+        # Magnitudes are close, so the exponents are no further apart than one of the mantissas is long.
+    if a_exponent > b_exponent:
+        a *= 10 ** (a_exponent - b_exponent)
+    else:
+        b *= 10 ** (b_exponent - a_exponent)
     return (a > b) - (a < b)
 
 
