@@ -7,6 +7,7 @@ adapters fill in. It knows neither where an engine keeps its containers nor how 
 from __future__ import annotations
 
 import os
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -48,6 +49,8 @@ class ClientEngine(ABC):
     """An engine driven through its command-line client."""
 
     name: str
+    removal: tuple[str, ...] = ()
+    """More options of ``rm``."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -130,7 +133,11 @@ class ClientEngine(ABC):
         arguments = ["start", "--attach"]
         if self._is_interactive(container_id):
             arguments.append("--interactive")
-        status = run_attached(self.command.argv(*arguments, container_id), self.command.environ)
+        status = run_attached(
+            self.command.argv(*arguments, container_id),
+            lambda number: self._deliver(container_id, number),
+            self.command.environ,
+        )
         code = exit_status(status)
         if os.WIFEXITED(status) and code not in AMBIGUOUS and code != 0:
             return code
@@ -150,13 +157,21 @@ class ClientEngine(ABC):
 
     def remove(self, container_id: str) -> None:
         """See `draht.host.engine.Engine.remove`."""
-        outcome = self.command.run("rm", "--force", "--volumes", container_id)
+        outcome = self.command.run("rm", "--force", "--volumes", *self.removal, container_id)
         if outcome.status != 0 and not self.is_missing(outcome) and self._inspect(container_id) is not None:
             raise self.command.failure(f"remove container {container_id[:12]}", outcome)
 
     def hint(self, complaint: str) -> str | None:  # noqa: ARG002 — adapters know what a complaint means
         """The next step for a complaint of the engine, if it is a known one."""
         return None
+
+    def _deliver(self, container_id: str, number: int) -> bool:
+        """Send a signal to the container; False while it doesn't run yet."""
+        outcome = self.command.run("kill", "--signal", signal.Signals(number).name, container_id, apart=True)
+        if outcome.status == 0 or self.is_missing(outcome):
+            return True
+        inspected = self._inspect(container_id)
+        return inspected is None or self.details(inspected).state != "created"
 
     def _settle(self, container_id: str, code: int, *, killed: bool) -> int:
         """What really became of a container whose client came back with a status that may be its own.

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 from draht.host.engine import EngineError
@@ -70,8 +69,13 @@ class Command:
         """The full command line."""
         return [self.path, *self.options, *arguments]
 
-    def run(self, *arguments: str, deadline: float = DEADLINE, cwd: Path | None = None) -> Outcome:
+    def run(self, *arguments: str, deadline: float = DEADLINE, apart: bool = False) -> Outcome:
         """Run to the end with captured output, whatever the status.
+
+        Args:
+            *arguments: Sub-command and its arguments.
+            deadline: Seconds.
+            apart: In a session of its own, where Ctrl-C doesn't reach it.
 
         Raises:
             EngineError: It can't be executed, or didn't end before the deadline.
@@ -83,8 +87,8 @@ class Command:
                 capture_output=True,
                 timeout=deadline,
                 check=False,
-                cwd=cwd,
                 env=self.environ,
+                start_new_session=apart,
             )
         except subprocess.TimeoutExpired:
             raise EngineError(

@@ -48,6 +48,8 @@ class Podman(ClientEngine):
     """
 
     name = "podman"
+    removal = ("--time", "0")
+    """Without it podman asks the container to stop and waits for 10 s."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from draht.host.engine import (
     RequestError,
     State,
 )
-from draht.host.engines.attach import blocked_signals, exit_status, wait
+from draht.host.engines.attach import blocked_signals, exit_status, send, wait
 from draht.host.engines.bundle import Bundles, read_config
 from draht.host.engines.client import check_request
 from draht.host.engines.command import Command, Outcome
@@ -196,15 +196,14 @@ class Runc:
         with blocked_signals(), self._terminal(container_id) as terminal:
             self._start(container_id)
 
-            def forward(number: int) -> None:
+            def deliver(number: int) -> bool:
                 if number == signal.SIGWINCH and terminal is not None:
                     terminal.resize()
                 else:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, number)
+                    send(pid, number)
+                return True
 
-            # The container has its own session: the terminal's signals reach draht only.
-            status = wait(pid, forward, terminal_reaches_child=False)
+            status = wait(pid, deliver)
             self._children.pop(container_id, None)
         return exit_status(status)
 
@@ -269,7 +268,7 @@ class Runc:
                 self._terminals[container_id] = console.receive()
 
     def _start(self, container_id: str) -> None:
-        outcome = self._command.run("start", container_id)
+        outcome = self._command.run("start", container_id, apart=True)
         if outcome.status == 0:
             return
         if _is_missing(outcome):
