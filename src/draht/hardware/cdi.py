@@ -3,11 +3,13 @@
 Owns deciding which names mean one device. ``nvidia.com/gpu=0``, ``=GPU-…`` and a device plugin's name deliver the same
 GPU and must be one device, while two GPUs under WSL or on a Jetson have one device node and must be two. The rules:
 
-1. Names of one kind with equal edits are one device, unless one naming style occurs twice among them: then the node is
-   shared, each index is a device of its own, and the names that can't be told apart stand for all of them.
+1. Names of one kind with equal edits are one device, unless one naming style occurs twice among them: then each index
+   is a device of its own, and the names that can't be told apart stand for all of them.
 2. Names with different edits or of different kinds are one device if they open the same GPU and MIG nodes.
 3. ``all``, and what opens exactly the nodes of several devices, is an alias for these, not a device.
 4. A MIG instance belongs to the GPU whose node it opens. Siblings don't conflict; the GPU conflicts with each of them.
+5. Devices that open the same GPU's own node and aren't joined by the other rules conflict. Where one node is for all
+   GPUs (WSL, Jetson) it says nothing.
 
 In doubt two names conflict: a GPU that can't be given out is a nuisance, a GPU given out twice is a defect.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from msgspec.structs import replace
 
@@ -100,6 +103,7 @@ def group(devices: Mapping[str, cdi.Device]) -> tuple[list[Device], dict[str, tu
     groups, more = _unions(groups)
     pending.extend(more)
     _identify(groups)
+    _overlaps(groups)
     aliases: dict[str, list[str]] = {}
     for name, members in pending:
         # A member may have been joined with another group, or turned out to be an alias itself.
@@ -127,12 +131,12 @@ def _of_one_kind(of_kind: Sequence[Offer]) -> tuple[list[_Group], list[tuple[str
             continue
         numbered = [offer for offer in same if offer.numbers]
         if not numbered:
-            groups.extend(_Group([offer], shared=True) for offer in same)
+            groups.extend(_Group([offer], shared=not offer.whole_nodes) for offer in same)
             continue
         by_number: dict[tuple[int, ...], list[Offer]] = {}
         for offer in numbered:
             by_number.setdefault(offer.numbers, []).append(offer)
-        parts = [_Group(part, shared=True) for part in by_number.values()]
+        parts = [_Group(part, shared=not part[0].whole_nodes) for part in by_number.values()]
         groups.extend(parts)
         several.extend((offer.name, parts) for offer in same if not offer.numbers)
     several.extend((offer.name, list(groups)) for offer in everything)
@@ -147,8 +151,8 @@ def _across_kinds(groups: list[_Group]) -> list[_Group]:
         key = (part.first.silicon, part.is_mig)
         other = None if part.shared or not part.first.silicon else by_silicon.get(key)
         if other is not None and other.first.kind == part.first.kind and other.styles & part.styles:
-            # Two numbers, or two UUIDs, of one kind never mean one device: the node is shared (WSL, Jetson).
-            other, part.shared = None, True
+            # Two numbers, or two UUIDs, of one kind never mean one device.
+            other, part.shared = None, not part.first.whole_nodes
         if other is None:
             joined.append(part)
             if not part.shared:
@@ -210,6 +214,21 @@ def _identify(groups: list[_Group]) -> None:
             None if parent is None else identity[id(parent)],
             units[id(part)].union(*(units[id(other)] for other in below)),
         )
+
+
+def _overlaps(groups: list[_Group]) -> None:
+    """Rule 5."""
+    users: dict[str, list[_Group]] = {}
+    for part in groups:
+        for node in () if part.shared else sorted({node for offer in part.offers for node in offer.whole_nodes}):
+            users.setdefault(node, []).append(part)
+    for part, other in (pair for same in users.values() for pair in combinations(same, 2)):
+        one, two = part.device, other.device
+        if one is not None and two is not None and not (part.is_mig and other.is_mig) and not one.conflicts(two):
+            # An instance's units stay its own: what opens the whole GPU takes the instance's.
+            taker, units = (part, two.units) if other.is_mig or not part.is_mig else (other, one.units)
+            assert taker.device is not None
+            taker.device = replace(taker.device, units=taker.device.units | units)
 
 
 def _parent(part: _Group, groups: list[_Group]) -> _Group | None:

@@ -31,6 +31,8 @@ _CONTROL = frozenset(
 """Nodes that belong to a driver, not to a device: control, unified memory, MIG configuration and monitoring."""
 
 _GPU_NODE = re.compile(r"/dev/nvidia[0-9]+")
+_WHOLE_NODE = re.compile(r"/dev/(nvidia|dri/renderD|accel/accel|vfio/)[0-9]+")
+_FOR_ALL = frozenset({"/dev/dxg", "/dev/nvmap"})
 _CAP_NODE = re.compile(r"/dev/nvidia-caps/nvidia-cap[0-9]+")
 _STYLES = (
     ("uuid", re.compile(r"GPU-[0-9a-fA-F-]{8,36}")),
@@ -79,6 +81,16 @@ class Offer:
     def gpu_nodes(self) -> frozenset[str]:
         """NVIDIA's nodes of whole GPUs among its own."""
         return frozenset(node for node in self.footprint if _GPU_NODE.fullmatch(node))
+
+    @property
+    def whole_nodes(self) -> frozenset[str]:
+        """Those of its nodes that give access to a whole device, so that nobody else may have them.
+
+        None under WSL and on a Jetson, where each GPU is reached through the nodes of all.
+        """
+        if self.footprint & _FOR_ALL:
+            return frozenset()
+        return frozenset(node for node in self.footprint if _WHOLE_NODE.fullmatch(node))
 
     @property
     def silicon(self) -> frozenset[str]:
