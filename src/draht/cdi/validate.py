@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from draht.cdi.errors import DeviceNameError, ValidationError
 from draht.cdi.names import check_class, check_device_name, check_vendor, split_kind
 from draht.cdi.spec import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount, NetDevice, Spec
-from draht.cdi.version import VERSIONS, enforced_version, minimum_version, normalize, uses
+from draht.cdi.version import VERSIONS, exceeds, minimum_version, normalize, uses
 
 __all__ = ["DEVICE_TYPES", "HOOK_NAMES", "NO_PERMISSIONS", "edit_problems", "is_empty", "problems", "validate"]
 
@@ -99,7 +99,7 @@ def _version_problems(spec: Spec) -> Iterator[ValidationError]:
             hint=f"write one of {', '.join(VERSIONS)}",
         )
         return
-    if VERSIONS.index(enforced_version(spec)) > VERSIONS.index(version):
+    if exceeds(spec, version):
         needed = minimum_version(spec)
         use = next(uses(spec, above=version))
         yield ValidationError(

@@ -13,7 +13,17 @@ import msgspec
 
 from draht.cdi.spec import ContainerEdits, Spec
 
-__all__ = ["FEATURES", "VERSIONS", "Feature", "Use", "enforced_version", "minimum_version", "normalize", "uses"]
+__all__ = [
+    "FEATURES",
+    "VERSIONS",
+    "Feature",
+    "Use",
+    "enforced_version",
+    "exceeds",
+    "minimum_version",
+    "normalize",
+    "uses",
+]
 
 VERSIONS: tuple[str, ...] = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
 """Released versions in order. 0.1.0 and 0.2.0 are known by name but no spec can be written for them."""
@@ -137,6 +147,11 @@ FEATURES: tuple[Feature, ...] = (
 )
 """All features, newest first."""
 
+_ABOVE = {
+    version: tuple(feature for feature in FEATURES if VERSIONS.index(feature.version) > VERSIONS.index(version))
+    for version in VERSIONS
+}
+
 
 def minimum_version(spec: Spec) -> str:
     """The lowest version that has every feature the spec uses."""
@@ -148,18 +163,17 @@ def minimum_version(spec: Spec) -> str:
 
 def enforced_version(spec: Spec) -> str:
     """The lowest version that engines let pass for the spec, which may be lower than `minimum_version`."""
-    last_device = msgspec.structs.replace(spec, devices=spec.devices[-1:])
-    for feature in FEATURES:
-        if next(feature.places(last_device if feature.overlooked else spec), None) is not None:
-            return feature.version
-    return VERSIONS[0]
+    return next((feature.version for feature in FEATURES if _is_noticed(feature, spec)), VERSIONS[0])
+
+
+def exceeds(spec: Spec, version: str) -> bool:
+    """Whether engines refuse the spec if it says `version`: whether `enforced_version` is above it."""
+    return any(_is_noticed(feature, spec) for feature in _ABOVE[version])
 
 
 def uses(spec: Spec, *, above: str = "") -> Iterator[Use]:
     """Every place where the spec uses a feature, or only features that came after the version `above`."""
-    for feature in FEATURES:
-        if above and VERSIONS.index(feature.version) <= VERSIONS.index(above):
-            continue
+    for feature in _ABOVE[above] if above else FEATURES:
         for path in feature.places(spec):
             yield Use(feature, path, _device_of(spec, path))
 
@@ -167,6 +181,12 @@ def uses(spec: Spec, *, above: str = "") -> Iterator[Use]:
 def normalize(version: str) -> str:
     """A version as it is in `VERSIONS`: one leading ``v`` is allowed in a spec."""
     return version.removeprefix("v")
+
+
+def _is_noticed(feature: Feature, spec: Spec) -> bool:
+    if feature.overlooked:
+        spec = msgspec.structs.replace(spec, devices=spec.devices[-1:])
+    return next(feature.places(spec), None) is not None
 
 
 def _device_of(spec: Spec, path: str) -> str | None:
