@@ -131,12 +131,12 @@ def _of_one_kind(of_kind: Sequence[Offer]) -> tuple[list[_Group], list[tuple[str
             continue
         numbered = [offer for offer in same if offer.numbers]
         if not numbered:
-            groups.extend(_Group([offer], shared=not offer.whole_nodes) for offer in same)
+            groups.extend(_Group([offer], shared=offer.shares_nodes) for offer in same)
             continue
         by_number: dict[tuple[int, ...], list[Offer]] = {}
         for offer in numbered:
             by_number.setdefault(offer.numbers, []).append(offer)
-        parts = [_Group(part, shared=not part[0].whole_nodes) for part in by_number.values()]
+        parts = [_Group(part, shared=part[0].shares_nodes) for part in by_number.values()]
         groups.extend(parts)
         several.extend((offer.name, parts) for offer in same if not offer.numbers)
     several.extend((offer.name, list(groups)) for offer in everything)
@@ -152,7 +152,7 @@ def _across_kinds(groups: list[_Group]) -> list[_Group]:
         other = None if part.shared or not part.first.silicon else by_silicon.get(key)
         if other is not None and other.first.kind == part.first.kind and other.styles & part.styles:
             # Two numbers, or two UUIDs, of one kind never mean one device.
-            other, part.shared = None, not part.first.whole_nodes
+            other, part.shared = None, part.first.shares_nodes
         if other is None:
             joined.append(part)
             if not part.shared:
@@ -220,9 +220,11 @@ def _overlaps(groups: list[_Group]) -> None:
     """Rule 5."""
     users: dict[str, list[_Group]] = {}
     for part in groups:
-        for node in () if part.shared else sorted({node for offer in part.offers for node in offer.whole_nodes}):
+        for node in sorted({node for offer in part.offers for node in offer.whole_nodes}):
             users.setdefault(node, []).append(part)
     for part, other in (pair for same in users.values() for pair in combinations(same, 2)):
+        if part.shared and other.shared:
+            continue
         one, two = part.device, other.device
         if one is not None and two is not None and not (part.is_mig and other.is_mig) and not one.conflicts(two):
             # An instance's units stay its own: what opens the whole GPU takes the instance's.

@@ -84,13 +84,13 @@ class Offer:
 
     @property
     def whole_nodes(self) -> frozenset[str]:
-        """Those of its nodes that give access to a whole device, so that nobody else may have them.
-
-        None under WSL and on a Jetson, where each GPU is reached through the nodes of all.
-        """
-        if self.footprint & _FOR_ALL:
-            return frozenset()
+        """Those of its nodes that give access to a whole device, so that nobody else may have them."""
         return frozenset(node for node in self.footprint if _WHOLE_NODE.fullmatch(node))
+
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether its nodes tell nothing: under WSL and on a Jetson each GPU is reached through the nodes of all."""
+        return bool(self.footprint & _FOR_ALL) or not self.whole_nodes
 
     @property
     def silicon(self) -> frozenset[str]:
