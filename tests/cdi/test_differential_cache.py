@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cdi_cases import NAMES, cases, first_seed, oci_spec, spec_value
+from cdi_deviations import explained
 from cdi_texts import mutate, spec_text
 from draht import cdi
 from oracle_client import Oracle
@@ -82,6 +83,24 @@ def answer(cache: cdi.Cache, names: list[str], oci: dict[str, Any]) -> dict[str,
     return {"oci": oci}
 
 
+def has_explained_file(oracle: Oracle, directories: list[Path]) -> bool:
+    """Whether a deliberate difference decides about one of the files."""
+
+    def ours(data: bytes) -> dict[str, Any]:
+        try:
+            cdi.validate(cdi.decode(data))
+        except cdi.CDIError as error:
+            return {"accepted": False, "error": str(error)}
+        return {"accepted": True}
+
+    texts = [file.read_bytes() for directory in directories for file in directory.glob("*") if file.is_file()]
+    return any(
+        oracle.call("cdi.parse", data=text)["accepted"] != ours(text)["accepted"]
+        and explained(text, oracle, ours) is not None
+        for text in texts
+    )
+
+
 def compare_case(oracle: Oracle, seed: int, root: Path, host: Path, seen: Counter[str]) -> None:
     """Compare one set of directories and some requests to it."""
     rng = random.Random(seed)
@@ -98,7 +117,11 @@ def compare_case(oracle: Oracle, seed: int, root: Path, host: Path, seen: Counte
         "classes": list(cache.classes()),
         "errors": {path: len(errors) for path, errors in cache.errors().items()},
     }
-    assert mine == {key: value or type(mine[key])() for key, value in go.items()}, reproduce
+    theirs_all = {key: value or type(mine[key])() for key, value in go.items()}
+    if mine != theirs_all and has_explained_file(oracle, directories):
+        seen["explained"] += 1
+        return
+    assert mine == theirs_all, reproduce
     seen["conflicts"] += len(cache.conflicts())
     seen["errors"] += len(cache.errors())
     requests = [(make_request(rng, cache), oci_spec(rng)) for _ in range(_REQUESTS)]
@@ -134,6 +157,7 @@ def test_directories_and_requests_get_the_same_answer(oracle: Oracle, tmp_path: 
     seen = compare(oracle, 0, 2000, tmp_path, host)
     assert min(seen["injected"], seen["refused"], seen["errors"]) > 200, seen
     assert seen["conflicts"] > 20, seen
+    assert seen["explained"] + seen["go panics"] < 10, seen
 
 
 @pytest.mark.fuzz

@@ -11,6 +11,7 @@ Source of the target fields: OCI runtime spec 1.3.0, ``config.md`` and ``config-
 from __future__ import annotations
 
 import posixpath
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ __all__ = ["HostDevices", "HostNode", "HostNodes", "apply", "collect", "fill"]
 
 OCISpec = dict[str, Any]
 _FIFO = "p"
+_GONE = object()
 
 
 def collect(parts: Iterable[ContainerEdits]) -> ContainerEdits:
@@ -60,8 +62,7 @@ def apply(edits: ContainerEdits, oci: OCISpec, host: HostNodes | None = None) ->
     nodes = [fill(node, host if host is not None else HostDevices()) for node in edits.device_nodes]
     editor = _Editor(oci)
     editor.add_env(edits.env)
-    for node in nodes:
-        editor.add_device(node)
+    editor.add_devices(nodes)
     for device in edits.net_devices:
         editor.linux("netDevices", dict)[device.host_interface_name] = {"name": device.name}
     editor.add_mounts(edits.mounts)
@@ -69,8 +70,7 @@ def apply(edits: ContainerEdits, oci: OCISpec, host: HostNodes | None = None) ->
         editor.hooks(hook.hook_name).append(_oci_hook(hook))
     if edits.intel_rdt is not None:
         editor.set_rdt(edits.intel_rdt)
-    for gid in edits.additional_gids:
-        editor.add_gid(gid)
+    editor.add_gids(edits.additional_gids)
     oci.update(editor.changed)
 
 
@@ -166,37 +166,34 @@ class _Editor:
             place = places.setdefault(variable.partition("=")[0], len(env))
             env[place : place + 1] = [variable]
 
-    def add_device(self, node: DeviceNode) -> None:
-        """Add a device node in place of any with its path, and the cgroup rule that lets it be used."""
-        devices = self.linux("devices", list)
-        same = [index for index, device in enumerate(devices) if _field(device, "path") == node.path]
-        if same:
-            # Upstream takes the first away and, should there be a second, puts the new one there.
-            del devices[same[0]]
-        device = self._oci_device(node)
-        if len(same) > 1:
-            devices[same[1] - 1] = device
-        else:
-            devices.append(device)
-        if node.type in {"b", "c"}:
-            rule = {"allow": True, "type": node.type, "major": node.major, "minor": node.minor}
-            if node.permissions != NO_PERMISSIONS:
-                rule["access"] = node.permissions or "rwm"
-            self.section(list, "linux", "resources", "devices").append(rule)
+    def add_devices(self, nodes: Iterable[DeviceNode]) -> None:
+        """Add device nodes in place of those with their path, and the cgroup rules that let them be used."""
+        present: _Keyed | None = None
+        for node in nodes:
+            if present is None:
+                present = _Keyed(self.section(list, "linux", "devices"), "path")
+            present.drop_first(node.path)
+            present.put(node.path, self._oci_device(node))
+            if node.type in {"b", "c"}:
+                rule = {"allow": True, "type": node.type, "major": node.major, "minor": node.minor}
+                if node.permissions != NO_PERMISSIONS:
+                    rule["access"] = node.permissions or "rwm"
+                self.section(list, "linux", "resources", "devices").append(rule)
+        if present is not None:
+            present.settle()
 
     def add_mounts(self, mounts: tuple[Mount, ...]) -> None:
         """Add mounts in place of those with their destination; then sort all by the depth of the destination."""
         if not mounts:
             return
-        present = self.section(list, "mounts")
+        section = self.section(list, "mounts")
+        present = _Keyed(section, "destination")
         id_mapped = self._maps_ids()
         for mount in mounts:
-            for index, other in enumerate(present):
-                if _field(other, "destination") == mount.container_path:
-                    del present[index]
-                    break
-            present.append(_oci_mount(mount, id_mapped=id_mapped))
-        present.sort(key=_depth)
+            present.drop_first(mount.container_path)
+            present.append(mount.container_path, _oci_mount(mount, id_mapped=id_mapped))
+        present.settle()
+        section.sort(key=_depth)
 
     def set_rdt(self, rdt: IntelRdt) -> None:
         """Replace the RDT settings as a whole."""
@@ -204,12 +201,13 @@ class _Editor:
             key: value for key, value in msgspec.to_builtins(rdt).items() if value
         }
 
-    def add_gid(self, gid: int) -> None:
-        """Add a group to the process, unless it has it; 0 is skipped."""
-        if gid:
-            gids = self.section(list, "process", "user", "additionalGids")
-            if gid not in gids:
-                gids.append(gid)
+    def add_gids(self, gids: tuple[int, ...]) -> None:
+        """Add groups to the process, unless it has them; 0 is skipped."""
+        wanted = [gid for gid in dict.fromkeys(gids) if gid]
+        if wanted:
+            present = self.section(list, "process", "user", "additionalGids")
+            there = {gid for gid in present if isinstance(gid, int)}
+            present.extend(gid for gid in wanted if gid not in there)
 
     def _oci_device(self, node: DeviceNode) -> dict[str, Any]:
         device: dict[str, Any] = {"path": node.path, "type": node.type, "major": node.major, "minor": node.minor}
@@ -234,6 +232,37 @@ class _Editor:
             and isinstance(namespaces, list)
             and any(_field(namespace, "type") == "user" for namespace in namespaces)
         )
+
+
+class _Keyed:
+    """A list whose items are found by a field, without going through it for each."""
+
+    def __init__(self, items: list[Any], field: str) -> None:
+        self._items = items
+        self._places: dict[str, deque[int]] = {}
+        for place, item in enumerate(items):
+            self._places.setdefault(_field(item, field), deque()).append(place)
+
+    def drop_first(self, key: str) -> None:
+        """Take away the first item with that key, if there is one."""
+        if places := self._places.get(key):
+            self._items[places.popleft()] = _GONE
+
+    def put(self, key: str, item: object) -> None:
+        """Replace the first item with that key, or append."""
+        if places := self._places.get(key):
+            self._items[places[0]] = item
+        else:
+            self.append(key, item)
+
+    def append(self, key: str, item: object) -> None:
+        """Append an item."""
+        self._places.setdefault(key, deque()).append(len(self._items))
+        self._items.append(item)
+
+    def settle(self) -> None:
+        """Close the gaps; nothing may be added after this."""
+        self._items[:] = [item for item in self._items if item is not _GONE]
 
 
 def _field(value: Any, key: str) -> Any:
