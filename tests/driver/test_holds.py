@@ -80,6 +80,15 @@ def test_ids_are_names_for_old_cdi_versions() -> None:
     assert all(identity.isalnum() and identity[0] == "h" for identity in made)
 
 
+def test_commands_are_shown_on_one_line_and_harmless(database: Database) -> None:
+    """What somebody runs reaches other people's terminals: as text only."""
+    assert holds.one_line(["sh", "-c", "a\n  b\t\x1b[2Jc"]) == "sh -c a b ?[2Jc"
+    assert holds.one_line([]) == "no command"
+    with database.transaction() as tx:
+        audit.record(tx, "failed", None, "two\nlines \x1b]0;title\x07")
+        assert audit.entries(tx)[-1].detail == "two lines ?]0;title?"
+
+
 def test_audit_is_append_only_and_bounded(database: Database) -> None:
     """Entries can't be changed, old ones go, and those of a living hold stay however old they are."""
     with database.transaction() as tx:

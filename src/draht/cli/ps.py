@@ -24,6 +24,7 @@ def ps(output: str, audit_trail: bool) -> None:
     """
     from draht.driver.database import Database
     from draht.driver.errors import StateError
+    from draht.driver.holds import one_line
     from draht.host.local import database_directory, local_host
     from draht.host.status import settle, status, trail
 
@@ -62,14 +63,14 @@ def ps(output: str, audit_trail: bool) -> None:
             _short(hold.container or ""),
             hold.user,
             hold.since,
-            " ".join(hold.command),
+            one_line(hold.command),
         )
         for hold in found.holds
     ]
     click.echo(table(("HOLD", "STATE", "DEVICES", "MACHINE", "ENGINE", "CONTAINER", "USER", "SINCE", "COMMAND"), holds))
     if found.waiting:
         waiting = [
-            (ticket.ticket, ticket.wanted, ticket.user, ticket.since, ticket.until, " ".join(ticket.command))
+            (ticket.ticket, ticket.wanted, ticket.user, ticket.since, ticket.until, one_line(ticket.command))
             for ticket in found.waiting
         ]
         click.echo("\n" + table(("TICKET", "WANTED", "USER", "SINCE", "UNTIL", "COMMAND"), waiting))

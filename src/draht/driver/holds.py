@@ -30,6 +30,7 @@ __all__ = [
     "insert",
     "let_go",
     "new_id",
+    "one_line",
     "set_container",
     "set_init",
     "set_state",
@@ -134,9 +135,12 @@ def insert(
         raise HeldError(f"a device of hold {hold.id} is held already ({error})") from None
     tx.connection.execute("RELEASE hold")
     names = ", ".join(device.label for device in hold.devices)
-    audit.record(
-        tx, event, hold.id, f"{names} for {hold.user}, {hold.engine}: {' '.join(hold.command) or 'no command'}"
-    )
+    audit.record(tx, event, hold.id, f"{names} for {hold.user}, {hold.engine}: {one_line(hold.command)}")
+
+
+def one_line(command: Iterable[str]) -> str:
+    """A command for people: on one line, and nothing in it that a terminal would obey."""
+    return audit.printable(" ".join(command)) or "no command"
 
 
 def all_holds(tx: Transaction) -> list[Hold]:

@@ -77,7 +77,7 @@ def draw(
         ),
     ).lastrowid
     assert number is not None
-    audit.record(tx, "waiting", None, f"ticket {number} of {user}: {' '.join(command) or 'no command'}")
+    audit.record(tx, "waiting", None, f"ticket {number} of {user}: {' '.join(command)}")
     return Ticket(
         number=number,
         demands=tuple(demands),

@@ -157,10 +157,10 @@ def _offered(device: Device, kind: str) -> list[str]:
 
 def _names_of(device: Device) -> tuple[str, ...]:
     """The names a device answers to; a simulated one to its id and to those that its vendor's tool would write."""
-    if not device.simulated or device.cdi_names:
+    if not device.simulated:
         return device.cdi_names
-    if device.kind != "gpu":
-        return (device.id,)
+    if device.cdi_names or device.kind != "gpu":
+        return (*device.cdi_names, device.id)
     kind = f"{device.vendor}.com/gpu"
     return (f"{kind}={device.index}", f"{kind}={device.id}", device.id)
 

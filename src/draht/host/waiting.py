@@ -33,7 +33,7 @@ POLL_SECONDS = 0.1
 """How often a waiter asks whether anything has changed; a read of one row."""
 
 SETTLE_SECONDS = 3.0
-"""How often the first waiter reconciles while a hold looks abandoned; engines are slow to ask."""
+"""How often the first waiter reconciles again while the same holds look abandoned; engines are slow to ask."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
     deadline = attempt.monotonic() + attempt.wait
     attempt.settle()
     ticket: Ticket | None = None
-    settled = attempt.monotonic()
+    settled, examined = attempt.monotonic(), frozenset[str]()
     try:
         while True:
             look = _look(attempt, wanted, ticket)
@@ -107,9 +107,12 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
                 attempt.say(_waiting_line(attempt, look))
             if attempt.monotonic() >= deadline:
                 raise _not_free(attempt, look)
-            if not look.before and attempt.monotonic() - settled >= SETTLE_SECONDS and _abandoned(look.held):
+            abandoned = _abandoned(look.held)
+            due = attempt.monotonic() - settled >= SETTLE_SECONDS
+            if not look.before and abandoned and (due or not abandoned <= examined):
                 attempt.settle()
-                settled = attempt.monotonic()
+                settled, examined = attempt.monotonic(), abandoned
+                continue
             _pause(attempt, deadline)
     finally:
         if ticket is not None:
@@ -165,10 +168,12 @@ def _last_change(database: Database) -> int:
         return int(tx.connection.execute("SELECT COALESCE(MAX(id), 0) FROM audit").fetchone()[0])
 
 
-def _abandoned(held: Sequence[Hold]) -> bool:
-    """Whether a hold may have ended without anybody noticing."""
-    return any(
-        condition(hold.starter) == "dead" and (hold.init is None or condition(hold.init) == "dead") for hold in held
+def _abandoned(held: Sequence[Hold]) -> frozenset[str]:
+    """The holds that may have ended without anybody noticing."""
+    return frozenset(
+        hold.id
+        for hold in held
+        if condition(hold.starter) == "dead" and (hold.init is None or condition(hold.init) == "dead")
     )
 
 
@@ -216,8 +221,8 @@ def _has_any(hold: Hold, look: _Look, units: set[str]) -> bool:
 
 def _holder(hold: Hold) -> str:
     names = ", ".join(device.label for device in hold.devices)
-    command = " ".join(hold.command)
-    command = f", {command[:40]}{'…' if len(command) > 40 else ''}" if command else ""
+    command = holds.one_line(hold.command)
+    command = f", {command[:40]}{'…' if len(command) > 40 else ''}"
     return f"{names} held by {hold.user} since {moment(hold.since)} ({hold.id}, {hold.engine}{command})"
 
 
