@@ -11,8 +11,8 @@ BIN := .venv/bin
 # Two processes are what the smallest machine we promise has; more cores than that are left to the person in front of it.
 WORKERS ?= 2
 FAST := not engine and not machine and not fuzz
-# Containers need root; files they leave in the checkout would then belong to root, so caches stay off.
-AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo --preserve-env=CI,HOME,PATH,XDG_CACHE_HOME,DRAHT_CACHE)
+# Containers need root. What that would leave in the checkout would belong to root, so caches and bytecode stay off.
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo --preserve-env=CI,HOME,PATH,XDG_CACHE_HOME,DRAHT_CACHE env PYTHONDONTWRITEBYTECODE=1)
 
 .PHONY: help demo test check lint types bench fuzz constraints clean setup-%
 

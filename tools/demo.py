@@ -58,11 +58,17 @@ def draht(*arguments: str, echo: bool = True) -> subprocess.CompletedProcess[str
     return done
 
 
+def run_command(gpus: int, rootfs: Path) -> list[str]:
+    """The arguments of draht up to the command; without a network, so that the machine needs no firewall tools."""
+    options = ["--profile", PROFILE, "--gpus", str(gpus), "--network", "none", "--rootfs", str(rootfs)]
+    return ["run", *options, "--"]
+
+
 class Container:
     """One ``draht run`` in the foreground of its own, whose container tells what it sees and then waits."""
 
     def __init__(self, rootfs: Path, gpus: int) -> None:
-        arguments = ["run", "--profile", PROFILE, "--gpus", str(gpus), "--rootfs", str(rootfs), "--", "look"]
+        arguments = [*run_command(gpus, rootfs), "look"]
         print(f"$ {shlex.join(['draht', *arguments])}", flush=True)
         self.process = subprocess.Popen(
             [DRAHT, *arguments],
@@ -148,7 +154,7 @@ def demonstrate(rootfs: Path) -> None:
             raise DemoError("draht ps doesn't list both")
 
         show("A third container: refused, with the reason")
-        third = draht("run", "--profile", PROFILE, "--gpus", "1", "--rootfs", str(rootfs), "--", "true")
+        third = draht(*run_command(1, rootfs), "true")
         if third.returncode == 0:
             raise DemoError("the third container wasn't refused")
         show("Both containers are asked to end")
