@@ -102,5 +102,5 @@ def _document(data: bytes, source: str) -> yaml.Node:
 
 
 def _refuse(node: yaml.Node, source: str, faults: Sequence[Fault]) -> ProfileError:
-    placed = [(locate(node, fault.path, source), fault) for fault in faults]
+    placed = [(locate(node, fault, source), fault) for fault in faults]
     return ProfileError(source, [f"{place}: {spell(fault.path)}: {fault.message}" for place, fault in placed])

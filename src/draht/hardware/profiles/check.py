@@ -38,10 +38,17 @@ _SELF = 10
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that is wrong: where in the document, and a sentence."""
+    """One thing that is wrong.
+
+    Attributes:
+        path: Where in the document.
+        message: A sentence.
+        mark: Line and column, counted from 1, where the path alone doesn't say which of two places it is.
+    """
 
     path: tuple[str | int, ...]
     message: str
+    mark: tuple[int, int] | None = None
 
 
 def check(profile: Profile, catalogue: Mapping[str, Model]) -> list[Fault]:
@@ -253,6 +260,8 @@ def _links(profile: Profile, models: Mapping[str, Model]) -> Iterator[Fault]:
     gpus: dict[str, int] = {}
     for place in places(profile):
         model = models.get(place.slot.model)
+        if place.key == "device" and model is None:
+            return  # How many GPUs there are isn't known before that model is.
         if place.key == "device" and model is not None and model.kind == "gpu":
             gpus[model.vendor] = gpus.get(model.vendor, 0) + 1
     pairs: dict[tuple[int, ...], str] = {}

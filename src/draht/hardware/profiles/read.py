@@ -36,10 +36,12 @@ def read(node: yaml.Node, type_: type[_Value]) -> tuple[_Value | None, list[Faul
     return msgspec.convert(plain, type_), []
 
 
-def locate(root: yaml.Node, path: tuple[str | int, ...], source: str) -> str:
-    """``source:line:column`` of the deepest node on a path that exists."""
+def locate(root: yaml.Node, fault: Fault, source: str) -> str:
+    """``source:line:column`` of the deepest node on a fault's path that exists."""
+    if fault.mark is not None:
+        return f"{source}:{fault.mark[0]}:{fault.mark[1]}"
     node = root
-    for step in path:
+    for step in fault.path:
         below = _child(node, step)
         if below is None:
             break
@@ -111,7 +113,8 @@ def _items(node: yaml.Node, path: tuple[str | int, ...], faults: list[Fault]) ->
         if not isinstance(key, yaml.ScalarNode):
             faults.append(Fault(path, "a key must be a plain word"))
         elif key.value in items:
-            faults.append(Fault((*path, key.value), f'field "{key.value}" is given twice'))
+            mark = (key.start_mark.line + 1, key.start_mark.column + 1)
+            faults.append(Fault((*path, key.value), f'field "{key.value}" is given twice', mark))
         else:
             items[key.value] = value
     return list(items.items())
