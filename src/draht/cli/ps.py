@@ -25,17 +25,20 @@ def ps(output: str, audit_trail: bool) -> None:
     from draht.driver.database import Database
     from draht.driver.errors import StateError
     from draht.driver.holds import one_line
-    from draht.host.local import database_directory, local_host
-    from draht.host.status import settle, status, trail
+    from draht.host.local import database_directory, local_host, local_inventory
+    from draht.host.status import Outside, settle, status, trail, used_outside
 
     def say(text: str) -> None:
         click.echo(text, err=True)
 
     problems: tuple[str, ...] = ()
+    outside: tuple[Outside, ...] = ()
     try:
         host = local_host(say)
-        problems = tuple(settle(host).problems)
-        database = host.database
+        state = settle(host)
+        problems, database = tuple(state.problems), host.database
+        if host.cache is not None and not audit_trail:
+            outside = used_outside(host, local_inventory(host.cache, profile=None, kind=None)[0], state)
     except StateError as error:
         database = Database(database_directory())
         if not database.path.exists():
@@ -49,7 +52,7 @@ def ps(output: str, audit_trail: bool) -> None:
             rows = [(entry.at, entry.hold, entry.event, entry.detail, entry.pid, entry.uid) for entry in entries]
             click.echo(table(("AT", "HOLD", "EVENT", "DETAIL", "PID", "UID"), rows))
         return
-    found = status(database, problems)
+    found = status(database, outside=outside, problems=problems)
     if output != "table":
         emit(found, output)
         return
@@ -74,3 +77,6 @@ def ps(output: str, audit_trail: bool) -> None:
             for ticket in found.waiting
         ]
         click.echo("\n" + table(("TICKET", "WANTED", "USER", "SINCE", "UNTIL", "COMMAND"), waiting))
+    if found.outside:
+        uses = [(use.device, use.device_id, use.used_by) for use in found.outside]
+        click.echo("\n" + table(("USED WITHOUT A HOLD", "ID", "BY"), uses))

@@ -143,7 +143,8 @@ def _run(
     words: Sequence[str],
 ) -> int:
     from draht.host.engines import engine
-    from draht.host.local import local_host, local_inventory, no_gpu_kind
+    from draht.host.local import local_host, local_inventory, no_gpu_kind, refuse_owned
+    from draht.host.ownership import look
     from draht.host.run import Order
     from draht.host.run import run as run_order
     from draht.host.selection import Request
@@ -161,9 +162,11 @@ def _run(
     inventory, chosen_kind = local_inventory(host.cache, profile=profile, kind=kind)
     if gpus and not inventory.simulated and not chosen_kind:
         raise no_gpu_kind(host.cache)
+    request = Request(gpus=gpus, names=tuple(names), kind=chosen_kind)
+    refuse_owned(inventory, request, look())
     order = Order(
         inventory=inventory,
-        request=Request(gpus=gpus, names=tuple(names), kind=chosen_kind),
+        request=request,
         engine=engine(engine_name, found=dict(host.engines)).name,
         image=image,
         rootfs=rootfs,

@@ -18,11 +18,13 @@ __all__ = ["LIMIT", "Entry", "Event", "entries", "printable", "record"]
 LIMIT = 10_000
 """Entries kept: months of a busy workstation, about 2 MB."""
 
-Event = Literal["held", "created", "started", "freed", "failed", "adopted", "conflict", "waiting", "withdrawn"]
+Event = Literal[
+    "held", "created", "started", "released", "freed", "failed", "adopted", "conflict", "waiting", "withdrawn"
+]
 """*held* devices chosen and held; *created* the engine made the container; *started* the engine is told to start it;
-*freed* the hold is gone, after its container and spec; *failed* a step failed (a *freed* follows); *adopted* a running
-container got the hold that the database had lost; *conflict* a running container has devices that somebody else holds;
-*waiting* and *withdrawn* tell of tickets of the queue."""
+*released* somebody asks for its end; *freed* the hold is gone, after its container and spec; *failed* a step failed (a
+*freed* follows); *adopted* a running container got the hold that the database had lost; *conflict* a running container
+has devices that somebody else holds; *waiting* and *withdrawn* tell of tickets of the queue."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from draht.api.errors import DrahtError
 
-__all__ = ["HoldLostError", "HostError", "InterruptedRunError", "NotFreeError", "NotOwnerError", "SelectionError"]
+__all__ = [
+    "HoldLostError",
+    "HostError",
+    "InterruptedRunError",
+    "NotFreeError",
+    "NotOwnerError",
+    "OwnedError",
+    "SelectionError",
+]
 
 
 class HostError(DrahtError):
@@ -17,6 +25,10 @@ class SelectionError(HostError):
 
 class NotFreeError(HostError):
     """What is asked for exists but is taken, and the caller didn't want to wait (any longer)."""
+
+
+class OwnedError(HostError):
+    """A kubelet's plugin hands out the devices."""
 
 
 class NotOwnerError(HostError):

@@ -14,14 +14,27 @@ from draht.driver import holds
 from draht.driver.database import FILE, Database
 from draht.driver.errors import StateError
 from draht.hardware import simulated
+from draht.hardware.cdi import CDIProvider
 from draht.hardware.inventory import Inventory
 from draht.host.engines import engines
-from draht.host.errors import SelectionError
+from draht.host.errors import OwnedError, SelectionError
+from draht.host.ownership import Ownership
 from draht.host.places import cdi_directory, state_directory
-from draht.host.reconcile import Reconciled
+from draht.host.reconcile import STATE_LABEL, Reconciled, read_facts
 from draht.host.run import Host
+from draht.host.selection import Request, demands
+from draht.host.usage import survey
 
-__all__ = ["MACHINE_STATE", "database_directory", "local_host", "local_inventory", "spec_directories"]
+__all__ = [
+    "MACHINE_STATE",
+    "database_directory",
+    "local_host",
+    "local_inventory",
+    "no_gpu_kind",
+    "outside",
+    "refuse_owned",
+    "spec_directories",
+]
 
 MACHINE_STATE = Path("/var/lib/draht")
 """Root's state directory. An administrator may open it to a group; then it is everybody's in that group."""
@@ -61,7 +74,7 @@ def local_host(say: Callable[[str], None], environ: Mapping[str, str] = os.envir
         engines=engines(state=state_directory(environ)),
         cdi_directory=cdi_directory(environ),
         cache=cdi.Cache(spec_directories(environ)),
-        outside=lambda inventory, state: _outside(inventory, state, database.directory),
+        outside=lambda inventory, state: outside(inventory, state, database.directory),
         say=say,
     )
 
@@ -75,8 +88,6 @@ def local_inventory(cache: cdi.Cache, *, profile: str | None, kind: str | None) 
     """
     if profile is not None:
         return simulated.from_profile(profile), ""
-    from draht.hardware.cdi import CDIProvider
-
     offered = {name.partition("=")[0] for name in cache.devices()}
     if kind is not None and kind not in offered:
         raise SelectionError(f"no CDI spec offers devices of kind {kind}", hint=_offered_hint(offered))
@@ -99,9 +110,38 @@ def _offered_hint(offered: set[str]) -> str:
     )
 
 
-def _outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[str, str]:  # noqa: ARG001
-    """Units that are taken by others than the holds of our database, and by whom."""
-    return _machine_holds(directory)
+def refuse_owned(inventory: Inventory, request: Request, owned: Ownership) -> None:
+    """Leave alone what a kubelet hands out.
+
+    Raises:
+        OwnedError: A device plugin or DRA driver owns devices that the request could get.
+    """
+    if inventory.simulated:
+        return
+    wanted = {unit for demand in demands(inventory, request) for units in demand.candidates for unit in units}
+    for device in inventory.devices:
+        owner = owned.of(device.vendor)
+        if owner is not None and device.units & wanted:
+            raise OwnedError(owner.reason, where=owner.socket, hint=owner.fix)
+
+
+def outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[str, str]:
+    """Units that are used by others than the holds of the database in a directory, and by whom."""
+    if inventory.simulated:
+        return _machine_holds(directory)
+    containers = [container for listed in state.listed.values() for container in listed]
+    ours = str(directory.resolve())
+    found = survey(
+        inventory, containers, ours=[one.id for one in containers if one.labels.get(STATE_LABEL) == ours]
+    ).by_unit(inventory)
+    for container in containers:
+        # draht with another database: its containers say which units they have, whatever name they got them by.
+        facts = read_facts(container)
+        if facts is None or facts.simulated or container.labels.get(STATE_LABEL) == ours:
+            continue
+        if container.state == "running":
+            found |= dict.fromkeys(facts.units, f"{facts.user} ({container.hold}, {container.engine})")
+    return found | _machine_holds(directory)
 
 
 def _machine_holds(directory: Path, machine: Path = MACHINE_STATE) -> dict[str, str]:

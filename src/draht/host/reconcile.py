@@ -32,7 +32,7 @@ from draht.driver.process import Condition, ProcessIdentity, boot_id, condition,
 from draht.host import specs
 from draht.host.engine import Container, Engine, EngineError
 
-__all__ = ["FACTS_LABEL", "STATE_LABEL", "Facts", "Reconciled", "end", "reconcile"]
+__all__ = ["FACTS_LABEL", "STATE_LABEL", "Facts", "Reconciled", "end", "read_facts", "reconcile"]
 
 STATE_LABEL = "draht.dev/state"
 """Label with the state directory whose database has the container's hold."""
@@ -216,7 +216,7 @@ def _strays(
                     found,
                 )
     for container in containers:
-        facts = _facts(container)
+        facts = read_facts(container)
         let_go = facts is None or judge(facts.starter) == "dead" or (facts.detached and container.state == "exited")
         if container.id not in running and let_go:
             _attempt(found, lambda container=container: engines[container.engine].remove(container.id))  # type: ignore[misc]
@@ -224,7 +224,7 @@ def _strays(
 
 def _adopt(database: Database, container: Container, paths: Iterable[str], found: Reconciled) -> None:
     """Write the row of a running container again."""
-    facts = _facts(container)
+    facts = read_facts(container)
     assert container.hold is not None
     if facts is None or not facts.units:
         found.problems.append(f"container {container.name} runs with hold {container.hold}, whose facts are unreadable")
@@ -266,7 +266,8 @@ def _told(tx: Transaction, hold: str) -> bool:
     return any(entry.event == "conflict" for entry in audit.entries(tx, hold))
 
 
-def _facts(container: Container) -> Facts | None:
+def read_facts(container: Container) -> Facts | None:
+    """What a container of draht says about its hold; None for other containers and unreadable labels."""
     try:
         return msgspec.json.decode(container.labels.get(FACTS_LABEL, ""), type=Facts)
     except (msgspec.DecodeError, UnicodeError):

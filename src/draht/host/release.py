@@ -10,7 +10,7 @@ from draht.driver.holds import Hold
 from draht.host.engine import EngineError
 from draht.host.errors import NotOwnerError, SelectionError
 from draht.host.reconcile import Reconciled, end
-from draht.host.run import Host
+from draht.host.run import Host, user_name
 
 __all__ = ["find", "release"]
 
@@ -59,6 +59,8 @@ def release(host: Host, hold: Hold, state: Reconciled, *, force: bool = False) -
             f"the container of hold {hold.id} can't be seen from here, so it can't be stopped",
             hint=f"let {hold.user} do it; or, if you know that nothing uses the devices, add --force",
         )
+    with host.database.transaction() as tx:
+        audit.record(tx, "released", hold.id, f"by {user_name(os.getuid())}{', by force' if force else ''}")
     try:
         end(host.database, hold, host.engines.get(hold.engine), ids, "released by hand")
     except EngineError as error:
@@ -67,4 +69,4 @@ def release(host: Host, hold: Hold, state: Reconciled, *, force: bool = False) -
         host.say(f"warning: {error}")
         with host.database.transaction() as tx:
             audit.record(tx, "failed", hold.id, f"container not removed: {error}")
-            holds.delete(tx, hold.id, "released by hand, by force")
+            holds.delete(tx, hold.id, "released by hand, whatever became of the container")

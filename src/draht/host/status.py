@@ -8,10 +8,12 @@ import msgspec
 
 from draht.driver import audit, holds, waiting
 from draht.driver.database import Database
+from draht.hardware.inventory import Inventory
 from draht.host.reconcile import Reconciled, reconcile
 from draht.host.run import Host
+from draht.host.selection import label
 
-__all__ = ["AuditEntry", "Held", "Status", "Waiting", "settle", "status", "trail"]
+__all__ = ["AuditEntry", "Held", "Outside", "Status", "Waiting", "settle", "status", "trail", "used_outside"]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -57,12 +59,21 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     uid: int
 
 
+class Outside(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A device that is used without a hold of this database."""
+
+    device: str
+    device_id: str
+    used_by: str
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Everything `draht ps` shows."""
 
     database: str
     holds: tuple[Held, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    outside: tuple[Outside, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -76,14 +87,26 @@ def settle(host: Host) -> Reconciled:
     return state
 
 
-def status(database: Database, problems: tuple[str, ...] = ()) -> Status:
+def used_outside(host: Host, inventory: Inventory, state: Reconciled) -> tuple[Outside, ...]:
+    """The devices that others use, by the evidence of engines, open device files and the machine's own database."""
+    with host.database.reading() as tx:
+        held = holds.held_units(tx)
+    uses = {unit: use for unit, use in host.outside(inventory, state).items() if unit not in held}
+    return tuple(
+        Outside(device=label(device), device_id=device.id, used_by=use)
+        for device in inventory.devices
+        for use in sorted({uses[unit] for unit in device.units if unit in uses})
+    )
+
+
+def status(database: Database, *, outside: tuple[Outside, ...] = (), problems: tuple[str, ...] = ()) -> Status:
     """What the database says now; reading is enough.
 
     Raises:
         StateError: There is a database, but it can't be read.
     """
     if not database.path.exists():
-        return Status(database=str(database.path), problems=problems)
+        return Status(database=str(database.path), outside=outside, problems=problems)
     with database.reading() as tx:
         held, tickets = holds.all_holds(tx), waiting.tickets(tx)
     return Status(
@@ -115,6 +138,7 @@ def status(database: Database, problems: tuple[str, ...] = ()) -> Status:
             )
             for ticket in tickets
         ),
+        outside=outside,
         problems=problems,
     )
 

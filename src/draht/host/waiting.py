@@ -33,7 +33,7 @@ POLL_SECONDS = 0.1
 """How often a waiter asks whether anything has changed; a read of one row."""
 
 SETTLE_SECONDS = 3.0
-"""How often the first waiter reconciles again while the same holds look abandoned; engines are slow to ask."""
+"""How often the first waiter asks the engines again while the same holds look abandoned, or others use devices."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,8 +108,8 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
             if attempt.monotonic() >= deadline:
                 raise _not_free(attempt, look)
             abandoned = _abandoned(look.held)
-            due = attempt.monotonic() - settled >= SETTLE_SECONDS
-            if not look.before and abandoned and (due or not abandoned <= examined):
+            due = attempt.monotonic() - settled >= SETTLE_SECONDS and (abandoned or look.outside)
+            if not look.before and (due or not abandoned <= examined):
                 attempt.settle()
                 settled, examined = attempt.monotonic(), abandoned
                 continue
