@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -69,13 +71,18 @@ def read_text(data: bytes | str, *, source: str = "<input>") -> ReadResult:
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
+    with _collector_paused():
+        return _read_text(data, source)
+
+
+def _read_text(data: bytes, source: str) -> ReadResult:
     walker = Walker(source)
     objects: list[Located] = []
     others: list[Foreign] = []
     for document in stream.documents(data, source):
         walker.lines_before = document.lines_before
         if document.error is not None:
-            walker.problems.append(_broken(document.error, source, document.lines_before))
+            walker.add(_broken(document.error, source, document.lines_before))
         elif document.root is not None:
             for item in read_document(document.root, walker, source):
                 if isinstance(item, Located):
@@ -86,6 +93,22 @@ def read_text(data: bytes | str, *, source: str = "<input>") -> ReadResult:
     if walker.dropped:
         problems.append(Problem("unreadable", f"{walker.dropped} more problems are not shown", source))
     return ReadResult(tuple(objects), tuple(others), tuple(problems))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile.
+
+    Nodes and structs have no cycles, but there are so many of them that looking for cycles takes three quarters of the
+    time: 6.3 s instead of 2.3 s for the largest text.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _read(path: str | Path, stdin: BinaryIO | None) -> ReadResult:

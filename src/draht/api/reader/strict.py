@@ -70,12 +70,16 @@ class Walker:
         warning: bool = False,
     ) -> Bad:
         """Record a problem at a node."""
-        if len(self.problems) >= MAX_PROBLEMS:
-            self.dropped += 1
-            return BAD
         line, column = self.position(node)
-        self.problems.append(Problem(code, message, self._source, line, column, path, hint, warning))
+        self.add(Problem(code, message, self._source, line, column, path, hint, warning))
         return BAD
+
+    def add(self, problem: Problem) -> None:
+        """Record a problem."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.dropped += 1
 
     def position(self, node: yaml.Node) -> tuple[int, int]:
         """Line and column of a node in the source, counted from 1."""

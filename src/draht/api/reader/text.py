@@ -6,6 +6,7 @@ import calendar
 import re
 from collections.abc import Mapping
 
+from draht.api.quantity import Quantity, QuantityError
 from draht.api.reader.shape import ScalarKind
 
 __all__ = ["EXPECTED", "quantity_problem", "time_problem"]
@@ -21,8 +22,6 @@ EXPECTED: Mapping[ScalarKind, str] = {
 }
 
 _TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|[-+](\d{2}):(\d{2}))", re.ASCII)
-
-_QUANTITY = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?", re.ASCII)
 
 
 def time_problem(text: str, *, micro: bool = False) -> str | None:
@@ -49,6 +48,8 @@ def time_problem(text: str, *, micro: bool = False) -> str | None:
 
 def quantity_problem(value: str | int) -> str | None:
     """Why a value is no amount; None if it is one."""
-    if isinstance(value, int) or _QUANTITY.fullmatch(value.strip()):
-        return None
-    return "it isn't a number with an optional unit"
+    try:
+        Quantity.from_wire(value)
+    except QuantityError as error:
+        return error.message
+    return None
