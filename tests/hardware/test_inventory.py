@@ -1,4 +1,4 @@
-"""The inventory value: distances, conflicts, JSON; and simulated machines, which are where most inventories come from."""
+"""The inventory value: distances, conflicts, JSON; and simulated machines, where most inventories come from."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def join(kernel: Inventory, specs: Inventory) -> Inventory:
         kernel,
         source="sysfs+cdi",
         devices=tuple(ordered),
-        aliases={name: tuple(names[id_] for id_ in ids) for name, ids in specs.aliases.items()},
+        aliases={name: tuple(sorted({names[id_] for id_ in ids})) for name, ids in specs.aliases.items()},
         problems=(*kernel.problems, *specs.problems),
     )
 
