@@ -11,6 +11,6 @@ __all__ = ["near"]
 def near(name: str, known: Iterable[str]) -> str:
     """The end of a sentence that refuses a name: the names that look like it, or all if they are few, or nothing."""
     names = sorted(known)
-    if close := difflib.get_close_matches(name, names, n=3):
+    if close := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
         return f"; did you mean {' or '.join(close)}?"
     return f"; there are {', '.join(names)}" if 0 < len(names) <= 12 else ""
