@@ -6,6 +6,8 @@ Owns the list of commands and the one place where an error becomes text and an e
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from importlib import import_module
@@ -62,13 +64,26 @@ def report(error: DrahtError) -> None:
 
 def main() -> None:
     """Entry point of the ``draht`` script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A character that the terminal's encoding lacks is shown escaped, as on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         draht.main(standalone_mode=True)
     except DrahtError as error:
         report(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away (`draht … | head`): not an error; keep the interpreter from
-        # complaining again while it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output went away (`draht … | head`): not an error.
+        _discard_stdout()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        _discard_stdout()
+        report(DrahtError(str(error.strerror).lower(), where=error.filename, hint="make some room and run it again"))
+        sys.exit(1)
+
+
+def _discard_stdout() -> None:
+    """Let what is left in the buffers vanish instead of failing again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

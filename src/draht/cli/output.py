@@ -13,7 +13,7 @@ import msgspec
 
 from draht.api import yaml
 
-__all__ = ["emit", "output_option", "table"]
+__all__ = ["emit", "output_option", "printable", "table"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ def output_option(*formats: str) -> Callable[[_Command], _Command]:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Left-aligned columns separated by three spaces, without trailing blanks; an empty cell shows as ``-``."""
-    cells = [[*header], *([str(cell) if cell not in (None, "") else "-" for cell in row] for row in rows)]
+    cells = [[*header], *([printable(str(cell)) if cell not in (None, "") else "-" for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
     return "\n".join(lines)
@@ -35,7 +35,22 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def emit(value: object, output: str) -> None:
     """Print a value as ``json`` or ``yaml``; structs are turned into builtin values first."""
+    builtins = _text_only(msgspec.to_builtins(value))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(builtins), indent=2).decode())
     else:
-        click.echo(yaml.dump(msgspec.to_builtins(value)), nl=False)
+        click.echo(yaml.dump(builtins), nl=False)
+
+
+def printable(line: str) -> str:
+    """A line that stays one and can't change a terminal, whatever the names and files in it are called."""
+    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
+
+
+def _text_only(value: Any) -> Any:
+    """The value with bytes of file names that are no text escaped: neither JSON nor YAML can hold them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_text_only(key): _text_only(each) for key, each in value.items()}
+    return [_text_only(each) for each in value] if isinstance(value, list | tuple) else value
