@@ -26,8 +26,19 @@ __all__ = [
 ]
 
 
+_LONGEST = 1000
+
+
 class CDIError(DrahtError):
-    """Any failure of this package; catch this one to catch them all."""
+    """Any failure of this package; catch this one to catch them all.
+
+    Messages quote what stands in files, which may be megabytes: a long one is cut.
+    """
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
+        super().__init__(message, where=where, hint=hint)
 
 
 class SpecError(CDIError):

@@ -11,6 +11,7 @@ second writer of a vendor's kind can do harm.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -145,6 +146,9 @@ def _failures(target: Path, done: str) -> Iterator[None]:
             hint="run as a user who may write there, or use another directory",
         ) from None
     except OSError as error:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise WriteError(
-            f"the file can't be {done}: {(error.strerror or str(error)).lower()}", where=str(target)
+            f"the file can't be {done}: {(error.strerror or str(error)).lower()}",
+            where=str(target),
+            hint="make some room there, or use another directory" if full else "use another directory",
         ) from None
