@@ -109,9 +109,12 @@ def _reasons(
         *_unreadable_directories(cache),
         *_elsewhere(cache, str(wanted), others),
     ]
+    unreadable = [finding for finding in possible if finding.cause == "unreadable-file"]
+    if offered:
+        return [*seen, *_not_offered(cache, wanted, offered, near), *possible]
     # That nobody offers the kind is no news where a file of that kind is known to be unusable.
-    names_alone = [] if seen and not offered else list(_not_offered(cache, wanted, offered, near))
-    return [*seen, *names_alone, *possible]
+    names_alone = [] if seen else list(_not_offered(cache, wanted, offered, near))
+    return [*seen, *unreadable, *names_alone, *(finding for finding in possible if finding not in unreadable)]
 
 
 def _not_qualified(name: str, error: CDIError, near: Sequence[str]) -> Finding:

@@ -14,7 +14,7 @@ from draht.cdi.check import Problem, check
 from draht.cdi.errors import CDIError, ConflictError, HostDeviceError, SpecError, UnresolvableDeviceError
 from draht.cdi.files import list_specs
 from draht.cli.cdi_options import directories_option, host_root_option, open_cache, read_input, refuse
-from draht.cli.output import emit, output_option
+from draht.cli.output import emit, output_option, printable
 
 __all__ = ["inject", "lower", "validate"]
 
@@ -33,11 +33,10 @@ def validate(ctx: click.Context, files: tuple[str, ...], directories: tuple[str,
     verdicts = list(_verdicts(files or directories, may_be_missing=not files))
     conflicts = [] if files else _conflicts(directories)
     if output == "table":
-        for verdict in verdicts:
-            for line in _verdict_lines(verdict):
-                click.echo(line)
-        for problem in conflicts:
-            _echo_problem(problem)
+        for line in (line for verdict in verdicts for line in _verdict_lines(verdict)):
+            click.echo(printable(line))
+        for line in (line for problem in conflicts for line in _problem_lines(problem)):
+            click.echo(printable(line))
         if not verdicts:
             click.echo(f"no specs in {', '.join(directories)}", err=True)
     else:
@@ -128,15 +127,13 @@ def _verdict_lines(verdict: dict[str, Any]) -> Iterator[str]:
         devices = "1 device" if count == 1 else f"{count} devices"
         yield f"{verdict['file']}: valid: {verdict['kind']}, {devices}, CDI {verdict['cdiVersion']}"
     for problem in verdict["problems"]:
-        yield str(problem)
-        if problem.hint:
-            yield f"  hint: {problem.hint}"
+        yield from _problem_lines(problem)
 
 
-def _echo_problem(problem: Problem) -> None:
-    click.echo(str(problem))
+def _problem_lines(problem: Problem) -> Iterator[str]:
+    yield str(problem)
     if problem.hint:
-        click.echo(f"  hint: {problem.hint}")
+        yield f"  hint: {problem.hint}"
 
 
 def _conflicts(directories: Sequence[str]) -> list[Problem]:
