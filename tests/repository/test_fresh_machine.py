@@ -42,7 +42,8 @@ def test_one_command_is_enough(suite: str, user: str) -> None:
             assert "set-up" not in said_by(machine, "make demo", user)
 
             begin = time.monotonic()
-            checked = said_by(machine, "CI=true make check", user)
+            # Some fast tests need root (a small disk, a second user); a person with sudo sees them skipped.
+            checked = said_by(machine, "CI=true make check" if user == "root" else "make check", user)
             print(f"make check on a fresh {suite}: {time.monotonic() - begin:.0f} s")
             assert "set-up: Go toolchain: none that is new enough" in checked
             assert re.search(r"^\d+ passed", checked, re.MULTILINE)
