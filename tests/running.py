@@ -10,23 +10,27 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from draht import cdi
 from draht.api.errors import DrahtError
 from draht.driver import audit, holds, waiting
 from draht.driver.database import Database
 from draht.driver.holds import Hold
 from draht.hardware.inventory import Device, Inventory
-from draht.host.reconcile import Reconciled, reconcile
+from draht.host.engine import Container, Engine
+from draht.host.engines import engines
+from draht.host.reconcile import STATE_LABEL, Reconciled, reconcile
 from draht.host.run import Host, Order, Outcome, run
 from draht.host.selection import Request
+from draht.host.specs import written
 from fake_engine import FakeEngine
 
 NEVER = "never"
 
 
-def gpus(count: int, *, simulated: bool = True, per_node: int = 4) -> Inventory:
+def gpus(count: int, *, simulated: bool = True, per_node: int = 4, kind: str = "nvidia.com/gpu") -> Inventory:
     """A machine of equal GPUs, some to a NUMA node."""
     return Inventory(
         machine="test",
@@ -43,7 +47,7 @@ def gpus(count: int, *, simulated: bool = True, per_node: int = 4) -> Inventory:
                 numa_node=index // per_node,
                 pcie_root=f"pci0000:{index:02x}",
                 units=frozenset({f"GPU-{index}/{part}" for part in range(2)}),
-                cdi_names=(f"nvidia.com/gpu={index}",),
+                cdi_names=(f"{kind}={index}",),
                 simulated=simulated,
             )
             for index in range(count)
@@ -59,6 +63,8 @@ class Workplace:
     inventory: Inventory = field(default_factory=lambda: gpus(8))
     said: list[str] = field(default_factory=list)
     engine_name: str = "fake"
+    rootfs: Path = Path("/")
+    kind: str = ""
 
     @property
     def cdi(self) -> Path:
@@ -71,11 +77,25 @@ class Workplace:
     def engine(self, steps: Callable[[str], None] = lambda _step: None) -> FakeEngine:
         return FakeEngine(self.root / "engine", self.cdi, steps=steps)
 
+    def engines(self, steps: Callable[[str], None] = lambda _step: None) -> dict[str, Engine]:
+        return {"fake": self.engine(steps)}
+
+    def containers(self) -> list[Container]:
+        """The containers that this database's holds are for."""
+        ours = str((self.root / "state").resolve())
+        listed = [container for engine in self.engines().values() for container in engine.containers()]
+        return [container for container in listed if container.labels.get(STATE_LABEL) == ours]
+
+    def clean(self) -> None:
+        """Remove whatever is left."""
+        for container in self.containers():
+            self.engines()[self.engine_name].remove(container.id)
+
     def host(self, steps: Callable[[str], None] = lambda _step: None) -> Host:
         self.cdi.mkdir(exist_ok=True)
         return Host(
             database=self.database,
-            engines={"fake": self.engine(steps)},
+            engines=self.engines(steps),
             cdi_directory=self.cdi,
             say=self.said.append,
             steps=steps,
@@ -92,9 +112,9 @@ class Workplace:
     ) -> Order:
         return Order(
             inventory=self.inventory,
-            request=Request(gpus=number, names=tuple(names)),
-            engine="fake",
-            rootfs="/",
+            request=Request(gpus=number, names=tuple(names), kind=self.kind),
+            engine=self.engine_name,
+            rootfs=str(self.rootfs),
             command=tuple(command),
             detach=detach,
             wait=wait,
@@ -128,7 +148,7 @@ class Workplace:
             os._exit(status)
 
     def reconcile(self) -> Reconciled:
-        return reconcile(self.database, {"fake": self.engine()}, cdi_directories=[self.cdi])
+        return reconcile(self.database, self.engines(), cdi_directories=[self.cdi])
 
     def holds(self) -> list[Hold]:
         with self.database.transaction() as tx:
@@ -145,13 +165,18 @@ class Workplace:
     def specs(self) -> list[str]:
         return sorted(path.name for path in self.cdi.iterdir()) if self.cdi.exists() else []
 
+    def specs_of_holds(self) -> set[str]:
+        """The holds that a transient spec of this database is there for."""
+        return set(written([self.cdi], self.root / "state").values())
+
     def consistent(self) -> None:
         """Every hold has a container that runs, every container a hold, every spec a hold, no unit two holders."""
-        running = {container.hold for container in self.engine().containers() if container.state == "running"}
-        assert {container.hold for container in self.engine().containers()} == running
+        containers = self.containers()
+        running = {container.hold for container in containers if container.state == "running"}
+        assert {container.hold for container in containers} == running
         held = {hold.id for hold in self.holds()}
         assert held == running
-        assert {name.rpartition("_")[2].removesuffix(".json") for name in self.specs()} == held
+        assert self.specs_of_holds() == held
         assert self.tickets() == []
         self.explained()
 
@@ -165,6 +190,25 @@ class Workplace:
             assert events.count("freed") == (0 if identity in living else 1), (identity, events)
             if "created" in events and "started" in events:
                 assert events.index("created") < events.index("started"), (identity, events)
+
+
+@dataclass(kw_only=True)
+class RealWorkplace(Workplace):
+    """A host with one of the machine's engines and its own database; podman reads specs from one directory only."""
+
+    def __post_init__(self) -> None:
+        self.kind = self.inventory.devices[0].cdi_names[0].partition("=")[0]
+
+    @property
+    def cdi(self) -> Path:
+        return Path("/var/run/cdi") if self.engine_name == "podman" else self.root / "cdi"
+
+    def engines(self, steps: Callable[[str], None] = lambda _step: None) -> dict[str, Engine]:
+        found = engines(state=self.root / "state", spec_directories=[str(self.cdi)])
+        return {self.engine_name: found[self.engine_name]}
+
+    def host(self, steps: Callable[[str], None] = lambda _step: None) -> Host:
+        return replace(super().host(steps), cache=cdi.Cache([self.cdi]))
 
 
 def wait_for(pid: int) -> int:
