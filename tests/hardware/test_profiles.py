@@ -184,6 +184,15 @@ def test_all_problems_of_shape_come_at_once() -> None:
     assert len(refused(text)) == 3
 
 
+def test_a_hopeless_profile_is_refused_with_a_bounded_text() -> None:
+    """Thousands of mistakes are counted, a hundred are shown."""
+    text = GOOD + "".join(f"x{number}: 1\n" for number in range(3000))
+    with pytest.raises(ProfileError) as caught:
+        profiles.parse(text.encode(), source="lab.yaml")
+    assert str(caught.value).count("\n") == 101
+    assert str(caught.value).endswith("  and 2900 more")
+
+
 def test_asymmetric_numa_distances_are_refused() -> None:
     """The way back is as long as the way there."""
     two = "  - {id: 0, distances: [10, 20]}\n  - {id: 1, distances: [30, 10]}\n"

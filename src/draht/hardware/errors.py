@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from draht.api.errors import DrahtError
 
+_MOST_SHOWN = 100
+"""Problems printed; nobody mends more in one go, and a hostile file has a million."""
+
 __all__ = ["HardwareError", "ProfileError", "UnknownProfileError"]
 
 
@@ -27,7 +30,10 @@ class ProfileError(HardwareError):
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
-        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        shown = [f"  {problem}" for problem in self.problems[:_MOST_SHOWN]]
+        if count > _MOST_SHOWN:
+            shown.append(f"  and {count - _MOST_SHOWN} more")
+        lines = "\n".join(shown)
         super().__init__(
             f"{count} problem{'s' if count != 1 else ''} in a machine profile\n{lines}",
             where=source,

@@ -4,7 +4,8 @@ Owns the strict walk over a document whose shape the structs in `draht.hardware.
 keys given twice, missing keys and wrong types are all found in one go. Scalars are read from their source text by the
 type of the field, so that ``0000:15:01.0`` needs no quotes although YAML 1.1 sees a number in base 60.
 
-It doesn't know the rules between values; that is `draht.hardware.profiles.check`.
+It isn't `draht.api.reader`, which reads Kubernetes objects with the API server's rules: there a number is no text, and
+null is a value left out. It doesn't know the rules between values; that is `draht.hardware.profiles.check`.
 """
 
 from __future__ import annotations
