@@ -51,6 +51,7 @@ def build(profile: Profile, root: Path) -> Inventory:
         elif model.kind == "nic":
             _network(root, chain, place, models, node)
     _system(root, profile)
+    _fabric(root, inventory)
     return inventory
 
 
@@ -83,6 +84,25 @@ def _gpu(root: Path, directory: Path, place: Place, inventory: Inventory) -> Non
     )
     write(root, f"proc/driver/nvidia/gpus/{place.address}/information", text)
     write(root, "sys/module/nvidia/version", inventory.driver_version or "")
+
+
+def _fabric(root: Path, inventory: Inventory) -> None:
+    """KFD's topology: processors first, then the AMD GPUs, each with links to a processor and to the other GPUs."""
+    gpus = [gpu for gpu in inventory.gpus() if gpu.vendor == "amd"]
+    if not gpus:
+        return
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    write(root, f"{nodes}/0/properties", "cpu_cores_count 96\nsimd_count 0\nlocation_id 0\ndomain 0")
+    numbers = {gpu.id: number for number, gpu in enumerate(gpus, 1)}
+    for gpu in gpus:
+        domain, bus, _ = (gpu.pci_address or "").split(":")
+        base = f"{nodes}/{numbers[gpu.id]}"
+        write(root, f"{base}/properties", f"simd_count 1216\nlocation_id {int(bus, 16) << 8}\ndomain {int(domain, 16)}")
+        write(root, f"{base}/io_links/0/properties", f"type 2\nnode_from {numbers[gpu.id]}\nnode_to 0\nweight 20")
+        others = [{link.a, link.b} - {gpu.id} for link in inventory.links if gpu.id in (link.a, link.b)]
+        for number, other in enumerate(sorted(numbers[id_] for ids in others for id_ in ids), 1):
+            text = f"type 11\nnode_from {numbers[gpu.id]}\nnode_to {other}\nweight 15"
+            write(root, f"{base}/io_links/{number}/properties", text)
 
 
 def _network(root: Path, chain: str, place: Place, models: dict[str, Model], node: int) -> None:

@@ -92,6 +92,7 @@ def join(kernel: Inventory, specs: Inventory) -> Inventory:
     ordered += [child for below in extra.values() for child in below]
     return replace(
         kernel,
+        links=tuple(replace(link, a=final[link.a], b=final[link.b]) for link in kernel.links),
         source="sysfs+cdi",
         devices=tuple(ordered),
         aliases={name: tuple(sorted({names[id_] for id_ in ids})) for name, ids in specs.aliases.items()},

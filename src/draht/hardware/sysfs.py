@@ -1,9 +1,9 @@
 """What the Linux kernel knows about a machine's PCI devices: GPUs, accelerators, NVSwitches and network functions.
 
 Works on any Linux, without a driver library and without privileges, below a root that is a parameter. Where NVIDIA's
-kernel module is loaded its ``/proc`` files give the UUID and the number of the device node. Memory of NVIDIA GPUs,
-NVLinks and MIG instances aren't in the kernel's files; CDI specs tell of instances (`draht.hardware.cdi`), NVML of the
-rest (`draht.hardware.nvml`).
+kernel module is loaded its ``/proc`` files give the UUID and the number of the device node; where amdgpu is loaded it
+gives memory, unique ids and links. Memory of NVIDIA GPUs, NVLinks and MIG instances aren't in the kernel's files; CDI
+specs tell of instances (`draht.hardware.cdi`), NVML of the rest (`draht.hardware.nvml`).
 
 A function that can't be read is recorded and left out; it never hides the others.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from draht.hardware import mig, processors
+from draht.hardware import kfd, mig, processors
 from draht.hardware.files import Files
 from draht.hardware.inventory import Bridge, Device, Inventory, Kind, RootComplex
 from draht.hardware.pci import VENDORS, kind_of, sort_key
@@ -63,16 +63,18 @@ class SysfsProvider:
         """Look at the machine now."""
         files = Files(self._root)
         functions = [function for name in files.names(_BUS) if (function := _function(files, name))]
+        devices = tuple(_devices(files, functions))
         here = platform.machine() if str(self._root) == "/" else ""
         return Inventory(
             machine=processors.hostname(files),
             source="sysfs",
-            devices=tuple(_devices(files, functions)),
+            devices=devices,
             cpu=processors.cpu(files, here),
             memory_bytes=processors.memory_bytes(files),
             numa_nodes=processors.numa_nodes(files),
             roots=tuple(_roots(functions)),
             bridges=tuple(_bridges(functions)),
+            links=kfd.links(files, {d.pci_address: d.id for d in devices if d.pci_address and d.vendor == "amd"}),
             driver_version=_driver_version(files, functions),
             problems=tuple(files.problems),
         )
