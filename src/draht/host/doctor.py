@@ -323,7 +323,7 @@ def _versions(cache: cdi.Cache, infos: Sequence[EngineInfo]) -> Iterator[Finding
                 yield Finding(
                     kind="cdi-version-too-new",
                     severity="warning",
-                    message=f"{info.name} reads CDI up to {info.cdi_version} and ignores this file of version {version}",
+                    message=f"{info.name} reads CDI up to {info.cdi_version} and ignores this {version} file",
                     fix=f"`draht cdi lower --to {info.cdi_version} {spec.path}` shows what to write instead; "
                     "`draht run` does it by itself",
                     where=spec.path,

@@ -73,7 +73,7 @@ class Bundles:
             building.rename(place)
         except OSError as error:
             shutil.rmtree(building, ignore_errors=True)
-            if error.errno in {errno.EEXIST, errno.ENOTEMPTY}:
+            if error.errno in {errno.EEXIST, errno.ENOTEMPTY} and place.exists():
                 raise EngineError(f"there is a container {container_id} already") from None
             raise EngineError(
                 f"the container's bundle can't be written: {os.strerror(error.errno or 0).lower()}",

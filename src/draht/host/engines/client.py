@@ -191,7 +191,7 @@ class ClientEngine(ABC):
             said = Outcome(code, "", reason).complaint if reason else "see its message above"
             raise EngineError(f"{self.name} can't start the container: {said}", hint=self.hint(said))
         if container.state == "running":
-            waited = self.command.run("wait", container_id, deadline=10 * 365 * 86400.0)
+            waited = self.command.run("wait", container_id, deadline=None)
             text = waited.stdout.strip()
             if waited.status != 0 or not text.lstrip("-").isdecimal():
                 raise self._gone(container_id)

@@ -69,12 +69,12 @@ class Command:
         """The full command line."""
         return [self.path, *self.options, *arguments]
 
-    def run(self, *arguments: str, deadline: float = DEADLINE, apart: bool = False) -> Outcome:
+    def run(self, *arguments: str, deadline: float | None = DEADLINE, apart: bool = False) -> Outcome:
         """Run to the end with captured output, whatever the status.
 
         Args:
             *arguments: Sub-command and its arguments.
-            deadline: Seconds.
+            deadline: Seconds, or None to wait as long as it takes.
             apart: In a session of its own, where Ctrl-C doesn't reach it.
 
         Raises:
@@ -173,5 +173,7 @@ def first_sentence(text: str) -> str:
     chosen = next((line for line in telling if _NOISE.match(line)), telling[-1])
     while match := _NOISE.match(chosen):
         chosen = chosen[match.end() :]
-    chosen = chosen.strip('"').replace('\\"', '"').rstrip(".").strip()
+    if len(chosen) > 1 and chosen[0] == chosen[-1] == '"':
+        chosen = chosen[1:-1].replace('\\"', '"')
+    chosen = chosen.rstrip(".").strip()
     return chosen if len(chosen) <= _LONGEST else chosen[:_LONGEST] + " …"
