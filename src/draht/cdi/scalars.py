@@ -82,10 +82,10 @@ def as_integer(node: Node, bits: Literal[32, 64]) -> int | None:
         return None
     if isinstance(value, float):
         value = _cut(value, bits)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
         raise ScalarError("not a number")
     low, high = (-(2**63), 2**63 - 1) if bits == 64 else (0, 2**32 - 1)
-    if not low <= value <= high:
+    if not (isinstance(value, int) and low <= value <= high):
         raise ScalarError(f"not between {low} and {high}")
     return value
 
