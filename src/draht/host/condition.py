@@ -14,12 +14,14 @@ from draht.host.doctor import DatabaseState
 
 __all__ = ["database_state"]
 
+REBUILD = "run `draht ps`: an unreadable database is kept aside and a new one is built from what runs"
+
 
 def database_state(directory: Path) -> DatabaseState:
     """Look at the database of a state directory."""
     path = directory / FILE
     if not path.exists():
-        return "absent", "there is no holds database yet"
+        return "absent", "there is no holds database yet", ""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
         try:
@@ -27,11 +29,11 @@ def database_state(directory: Path) -> DatabaseState:
         finally:
             connection.close()
         if verdict != "ok":
-            return "unreadable", f"the holds database is damaged: {verdict}"
+            return "unreadable", f"the holds database is damaged: {verdict}", REBUILD
         with Database(directory).reading():
             pass
     except StateError as error:
-        return "unreadable", error.message
+        return "unreadable", error.message, error.hint or REBUILD
     except sqlite3.Error as error:
-        return "unreadable", f"the holds database can't be read: {error}"
-    return "healthy", "the holds database is healthy"
+        return "unreadable", f"the holds database can't be read: {error}", REBUILD
+    return "healthy", "the holds database is healthy", ""

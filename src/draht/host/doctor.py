@@ -26,8 +26,8 @@ __all__ = ["DatabaseState", "Report", "examine"]
 SMALL_NOFILE = 1024
 """CUDA programs open a file for each mapped library, peer and stream; fewer files than this stop real ones."""
 
-DatabaseState = tuple[Literal["absent", "healthy", "unreadable"], str]
-"""State of the holds database, and the sentence that goes with it."""
+DatabaseState = tuple[Literal["absent", "healthy", "unreadable"], str, str]
+"""State of the holds database, the sentence that goes with it, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,17 +208,18 @@ def _writable(directory: Path) -> bool:
 
 
 def _same(one: str, other: Path) -> bool:
-    return Path(one).resolve() == other.resolve()
+    # Unlike Path.resolve, realpath takes a link that leads to itself as it is.
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _database(state: DatabaseState, directory: Path) -> Iterator[Finding]:
-    condition, sentence = state
+    condition, sentence, fix = state
     if condition == "unreadable":
         yield Finding(
             kind="database-unreadable",
             severity="broken",
             message=sentence,
-            fix="run `draht ps`: an unreadable database is kept aside and rebuilt from what runs",
+            fix=fix,
             where=str(directory),
         )
 
@@ -251,7 +252,7 @@ def _spec_files(cache: cdi.Cache, root: Path) -> Iterator[Finding]:
         yield Finding(
             kind="cdi-conflict",
             severity="warning",
-            message=f"{conflict.message}, so nobody gets that device",
+            message=conflict.message,
             fix=conflict.hint or "remove one of the files",
             where=conflict.where,
         )

@@ -35,7 +35,7 @@ def import_rootfs(docker: Command, rootfs: str) -> str:
     Raises:
         EngineError: The directory can't be read, or docker refuses the import.
     """
-    directory = Path(rootfs).resolve()
+    directory = Path(os.path.realpath(rootfs))
     image = f"{REPOSITORY}:{fingerprint(directory)}"
     if docker.run("image", "inspect", "--format", "{{.Id}}", image).status == 0:
         return image
