@@ -22,7 +22,7 @@ from draht.cdi.nodes import Node, compose
 from draht.cdi.scalars import ScalarError, as_bool, as_integer, as_text, is_null, key_is_text
 from draht.cdi.spec import Int64, Spec, UInt32
 
-__all__ = ["decode", "decode_nodes"]
+__all__ = ["decode", "decode_nodes", "decode_tree"]
 
 _T = TypeVar("_T")
 _Reader = Callable[["_Decoder", Node], Any]
@@ -52,6 +52,11 @@ def decode_nodes(data: bytes, *, source: str = "<spec>") -> Spec:
         root = compose(data, source=source)
     except YamlError as error:
         raise SpecError(error.message, where=error.where, hint=error.hint) from None
+    return decode_tree(root, source=source)
+
+
+def decode_tree(root: Node | None, *, source: str = "<spec>") -> Spec:
+    """The second half of `decode_nodes`: from the nodes of a text to the spec."""
     if root is None or is_null(root.resolved()):
         raise SpecError("there is no spec in it", where=source, hint="a spec has cdiVersion, kind and devices")
     try:
