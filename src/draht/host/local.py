@@ -88,6 +88,7 @@ def local_inventory(cache: cdi.Cache, *, profile: str | None, kind: str | None) 
     """
     if profile is not None:
         return simulated.from_profile(profile), ""
+    cache.refresh()
     offered = {name.partition("=")[0] for name in cache.devices()}
     if kind is not None and kind not in offered:
         raise SelectionError(f"no CDI spec offers devices of kind {kind}", hint=_offered_hint(offered))
@@ -126,9 +127,12 @@ def refuse_owned(inventory: Inventory, request: Request, owned: Ownership) -> No
 
 
 def outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[str, str]:
-    """Units that are used by others than the holds of the database in a directory, and by whom."""
+    """Units that are used by others than the holds of the database in a directory, and by whom.
+
+    Simulated devices don't exist, so nothing outside the database can use them.
+    """
     if inventory.simulated:
-        return _machine_holds(directory)
+        return {}
     containers = [container for listed in state.listed.values() for container in listed]
     ours = str(directory.resolve())
     found = survey(
