@@ -96,6 +96,15 @@ def test_exceptions_from_the_linters_have_a_reason() -> None:
     assert_none(bare)
 
 
+def test_no_group_is_repeated_possessively() -> None:
+    """Python 3.11.0 to 3.11.4, Debian 12's among them, match ``(…)?+`` and atomic groups wrongly (CPython gh-101955).
+
+    A repeated class such as ``[a-z]*+`` is fine.
+    """
+    possessive = re.compile(r"\)(?:[*+?]|\{+[\d,]*\}+)\+|\(\?>")
+    assert_none([place for place in offending_lines(possessive) if place.startswith("src/")])
+
+
 def skips(path: Path) -> Iterator[str]:
     """Every place in a test module that lets a test go by without running, and doesn't do it through `require`."""
     for node in ast.walk(ast.parse(text_of(path) or "")):
