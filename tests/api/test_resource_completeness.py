@@ -130,3 +130,27 @@ def test_mutated_objects_have_the_verdict_of_go(oracle: Oracle, kind: tuple[str,
         assert accepted == go_accepted, message
         if not answer["error"]:
             assert outermost(fields) == outermost(go_fields), message
+
+
+TIMES = (
+    "2026-01-31T13:45:00Z",
+    "2024-02-29T23:59:59.123456+02:00",
+    "0000-12-31T00:00:00,5Z",
+    "1999-11-30T24:60:60-24:60",
+)
+
+
+def test_times_have_the_verdict_of_go(oracle: Oracle) -> None:
+    """A text is a moment, or one with microseconds, exactly where Go parses it as one."""
+    chance = random.Random("times")
+    texts = []
+    for field in ("firstTimestamp", "eventTime"):
+        for _ in range(cases(1000)):
+            letters = list(chance.choice(TIMES))
+            for _ in range(chance.randint(0, 2)):
+                letters[chance.randrange(len(letters))] = chance.choice("0123456789:-TZtz+., ")
+            texts.append(json.dumps({"apiVersion": "v1", "kind": "Event", field: "".join(letters)}))
+    answers = oracle.call_many("resource.decode", [{"json": text.encode()} for text in texts])
+    assert sum(not answer["error"] for answer in answers) > len(texts) // 10
+    for text, answer in zip(texts, answers, strict=True):
+        assert verdict(text)[0] == go_verdict(answer)[0], f"Go: {answer['error'] or 'accepted'}\n{text}"

@@ -69,7 +69,10 @@ def read_object(data: bytes | msgspec.Raw, struct: type[_T], *, source: str = "<
     else:
         return direct
     problems: list[Problem] = []
-    value = _Walk(source, problems).item(data, struct, "")
+    try:
+        value = _Walk(source, problems).item(data, struct, "")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _no_json(error, source) from None
     if value is BAD:
         raise ServerError(str(problems[0]).removeprefix(f"{source}: "), where=source, problems=tuple(problems))
     found: _T = value
@@ -100,6 +103,8 @@ def read_list(data: bytes, struct: type[_T], *, source: str = "<server>") -> Ser
         envelope = msgspec.json.decode(data, type=_Envelope)
     except msgspec.ValidationError as error:
         raise ServerError(f"it is no list: {str(error)[:1].lower()}{str(error)[1:]}", where=source) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _no_json(error, source) from None
     _check_kind(envelope.api_version, envelope.kind, struct, source)
     objects: list[Any] = []
     problems: list[Problem] = []

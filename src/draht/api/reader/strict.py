@@ -14,7 +14,7 @@ from draht.api import scalar, yaml
 from draht.api.reader import hint as hints
 from draht.api.reader.problem import Code, Problem
 from draht.api.reader.shape import ListShape, MapShape, ScalarShape, Shape, StructShape, UntypedShape
-from draht.api.reader.text import EXPECTED, quantity_problem, time_problem
+from draht.api.reader.text import EXPECTED, is_quantity, time_problem
 
 __all__ = ["BAD", "MAX_PROBLEMS", "Bad", "Entry", "Walker", "join"]
 
@@ -258,7 +258,7 @@ class Walker:
                 if isinstance(value, bool) or value is None:
                     return self.mismatch(node, path, expected)
                 value = scalar.json_number(value) if isinstance(value, float) else value
-                wrong = quantity_problem(value)
+                wrong = None if is_quantity(value) else ""
             case "int" | "int-or-string":
                 if isinstance(value, float) and value.is_integer():
                     value = int(value)  # kubectl's JSON has no point for it either
@@ -271,7 +271,7 @@ class Walker:
                 wrong = None if within else f"it isn't between {shape.minimum} and {shape.maximum}"
         if wrong is not None:
             hint = hints.unit(node.value) if shape.kind == "quantity" else None
-            message = f'"{_shown(node.value)}" is not {expected}: {wrong}'
+            message = f'"{_shown(node.value)}" is not {expected}{": " * bool(wrong)}{wrong}'
             return self.report(node, path, "bad-value", message, hint=hint)
         return value
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from draht.api.quantity import Quantity, QuantityError
 from draht.api.reader.shape import ScalarKind
 
-__all__ = ["EXPECTED", "quantity_problem", "time_problem"]
+__all__ = ["EXPECTED", "is_quantity", "time_problem"]
 
 EXPECTED: Mapping[ScalarKind, str] = {
     "str": "a string",
@@ -46,10 +46,10 @@ def time_problem(text: str, *, micro: bool = False) -> str | None:
     return None
 
 
-def quantity_problem(value: str | int) -> str | None:
-    """Why a value is no amount; None if it is one."""
+def is_quantity(value: str | int) -> bool:
+    """Whether a value is an amount, by the rules of `draht.api.quantity`."""
     try:
         Quantity.from_wire(value)
-    except QuantityError as error:
-        return error.message
-    return None
+    except QuantityError:
+        return False
+    return True
