@@ -8,11 +8,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from disks import fill, read_only, small_disk
 from draht.driver import audit, holds, schema
 from draht.driver.database import Database
 from draht.driver.errors import NewerSchemaError, StateError, StateLostError
@@ -318,26 +318,17 @@ def test_state_directory_is_a_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 512 KiB."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small file system")
-    directory = tmp_path / "small"
-    directory.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", directory], check=False).returncode:
-        pytest.skip("mounting is not possible here")
-    yield directory
-    subprocess.run(["umount", "-l", directory], check=True)
+    with small_disk(tmp_path / "small") as directory:
+        yield directory
 
 
-def test_full_disk_loses_nothing(small_disk: Path) -> None:
+def test_full_disk_loses_nothing(disk: Path) -> None:
     """On a full disk a transaction is refused as a whole with a hint; with room again it goes on."""
-    database = Database(small_disk / "state")
+    database = Database(disk / "state")
     add(database, "h1", "a")
-    filler = small_disk / "filler"
-    with filler.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"x" * 512)
+    filler = fill(disk)
     with pytest.raises(StateError, match=r"full|disk I/O") as caught, database.transaction() as tx:  # noqa: PT012
         for number in range(2000):
             holds.insert(tx, hold(f"big{number}"), {f"u{number}"})
@@ -346,14 +337,14 @@ def test_full_disk_loses_nothing(small_disk: Path) -> None:
     assert ids(database) == ["h1"]
     add(database, "h2", "b")
     assert ids(database) == ["h1", "h2"]
-    assert not list((small_disk / "state").glob("*.unreadable-*"))
+    assert not list((disk / "state").glob("*.unreadable-*"))
 
 
-def test_read_only_file_system(small_disk: Path) -> None:
+def test_read_only_file_system(disk: Path) -> None:
     """On a read-only file system holding is refused with a hint, and looking still works."""
-    database = Database(small_disk / "state")
+    database = Database(disk / "state")
     add(database, "h1", "a")
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    read_only(disk)
     with pytest.raises(StateError) as caught:
         add(database, "h2", "b")
     assert "DRAHT_STATE_DIR" in str(caught.value.hint)
