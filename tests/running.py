@@ -29,6 +29,9 @@ from fake_engine import FakeEngine
 
 NEVER = "never"
 
+GROUP = 4242
+"""Group of the users that `Workplace.fork` becomes."""
+
 
 def gpus(count: int, *, simulated: bool = True, per_node: int = 4, kind: str = "nvidia.com/gpu") -> Inventory:
     """A machine of equal GPUs, some to a NUMA node."""
@@ -123,7 +126,7 @@ class Workplace:
     def run(self, command: Sequence[str] = ("true",), **order: object) -> Outcome:
         return run(self.host(), self.order(command, **order))  # type: ignore[arg-type]
 
-    def fork(self, order: Order, *, kill_at: str = NEVER, log: Path | None = None) -> int:
+    def fork(self, order: Order, *, kill_at: str = NEVER, log: Path | None = None, user: int | None = None) -> int:
         """Run an order in a child and return its pid; it exits with the container's status, 125 or 99 for a defect."""
         pid = os.fork()
         if pid:
@@ -136,6 +139,10 @@ class Workplace:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            if user is not None:
+                os.setgroups([])
+                os.setgid(GROUP)
+                os.setuid(user)
             status = run(self.host(steps), order).status
         except DrahtError as error:
             status = 125

@@ -45,7 +45,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
 def boot_id(proc: str | Path = PROC) -> str:
     """The kernel's random id of this boot, or ``unknown`` where procfs doesn't tell (the same answer all boot long)."""
     try:
-        return (Path(proc) / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or "unknown"
+        return (Path(proc) / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip() or "unknown"
     except (OSError, UnicodeDecodeError):
         return "unknown"
 
