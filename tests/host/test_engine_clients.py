@@ -191,6 +191,13 @@ def test_what_no_engine_can_make_is_refused_before_it_is_asked(
     assert client.calls("create") == []
 
 
+def test_podman_takes_no_root_file_system_with_a_colon(client: FakeClient, tmp_path: Path) -> None:
+    """It would take what follows for an option."""
+    (tmp_path / "a:b").mkdir()
+    with pytest.raises(RequestError, match="colon in its path"):
+        podman(client).prepare(request(image=None, rootfs=str(tmp_path / "a:b")))
+
+
 def test_a_missing_image_is_pulled_before_devices_are_held(client: FakeClient) -> None:
     """And a failed pull is an error, not a container."""
     client.answer("image exists", status=1).answer("pull busybox")

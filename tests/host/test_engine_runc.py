@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from draht.host.engine import Container, ContainerRequest, EngineError, RequestE
 from draht.host.engines.bundle import Bundles
 from draht.host.engines.ocispec import runtime_spec
 from draht.host.engines.runc import Runc
+from draht.host.machine import Machine
 from fake_client import FakeClient
 from requirements import require
 
@@ -35,6 +37,39 @@ def runc(client: FakeClient, tmp_path: Path) -> Runc:
 def request(**fields: Any) -> ContainerRequest:
     """A request with a root file system."""
     return ContainerRequest(**{"hold": "h1", "name": "draht-h1", "rootfs": "/", "command": ("true",), **fields})
+
+
+GOOD = Machine(
+    cgroups="v2",
+    cgroups_writable=True,
+    effective_capabilities=0,
+    nofile=None,
+    nproc=None,
+    pid_max=32768,
+    systemd=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("machine", "uid", "kinds"),
+    [
+        (GOOD, 0, []),
+        (GOOD, 1000, ["runc-needs-root"]),
+        (dataclasses.replace(GOOD, cgroups_writable=False), 0, ["cgroups-not-writable"]),
+        (dataclasses.replace(GOOD, cgroups="none"), 0, ["cgroups-not-writable"]),
+    ],
+    ids=["good", "user", "read-only-cgroups", "no-cgroups"],
+)
+def test_what_runc_needs_is_checked_before_it_is_used(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch, machine: Machine, uid: int, kinds: list[str]
+) -> None:
+    """Each missing thing makes it unusable and has a fix; with everything there it reads every CDI version."""
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    info = Runc(str(client.path), state=Path("/nowhere"), spec_directories=["/etc/cdi"], machine=machine).info()
+    assert [(problem.kind, problem.severity) for problem in info.problems] == [(kind, "broken") for kind in kinds]
+    assert all(problem.fix for problem in info.problems)
+    assert info.usable is not bool(kinds)
+    assert (info.version, info.cdi_version, info.reads_cdi_itself) == ("1.1.5+ds1", cdi.VERSIONS[-1], False)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +209,20 @@ def test_a_runc_that_fails_says_so_instead_of_listing_nothing(client: FakeClient
     (tmp_path / "state/runc/state").mkdir(parents=True)
     client.answer("list", stderr='time="x" level=error msg="permission denied"', status=1)
     with pytest.raises(EngineError, match="runc can't list containers: permission denied"):
+        runc(client, tmp_path).containers()
+
+
+def test_a_container_that_goes_while_it_is_listed_hides_no_other(client: FakeClient, tmp_path: Path) -> None:
+    """``runc list`` then fails as a whole, so the containers are asked for one by one."""
+    for name in ("gone", "going", "here"):
+        (tmp_path / "state/runc/state" / name).mkdir(parents=True)
+    client.answer("list", stderr="stat /x/state/gone: no such file or directory", status=1)
+    client.answer("state gone", stderr='container "gone" does not exist', status=1)
+    client.answer("state going", stderr="open /x/state/going/state.json: no such file or directory", status=1)
+    client.answer("state here", {"id": "here", "status": "created", "pid": 7, "annotations": {"draht.dev/hold": "h"}})
+    assert [(one.id, one.state, one.hold) for one in runc(client, tmp_path).containers()] == [("here", "created", "h")]
+    client.answer("state here", stderr="permission denied", status=1)
+    with pytest.raises(EngineError, match="can't tell a container's state: permission denied"):
         runc(client, tmp_path).containers()
 
 

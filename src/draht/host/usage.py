@@ -247,7 +247,7 @@ def _device_open(descriptor: str) -> int | None:
         # The text of the link is asked first: following one into a network file system that hangs would hang us.
         if not os.readlink(descriptor).startswith("/dev/"):  # noqa: PTH115 — a million times
             return None
-        info = os.stat(descriptor)  # noqa: PTH116
+        info = os.stat(descriptor)  # noqa: PTH116 — a million times
     except OSError:
         return None
     return info.st_rdev if stat.S_ISCHR(info.st_mode) or stat.S_ISBLK(info.st_mode) else None

@@ -96,7 +96,7 @@ def _mounts() -> list[dict[str, Any]]:
         mount("/dev", "tmpfs", "tmpfs", "nosuid", "strictatime", "mode=755", "size=65536k"),
         mount("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro"),
         mount("/dev/pts", "devpts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"),
-        mount("/dev/shm", "tmpfs", "shm", "nosuid", "noexec", "nodev", "mode=1777", "size=65536k"),  # noqa: S108
+        mount("/dev/shm", "tmpfs", "shm", "nosuid", "noexec", "nodev", "mode=1777", "size=65536k"),  # noqa: S108 — a tmpfs
         mount("/dev/mqueue", "mqueue", "mqueue", "nosuid", "noexec", "nodev"),
         mount("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid", "noexec", "nodev", "relatime", "ro"),
     ]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from draht.cdi import is_qualified_name
-from draht.host.engine import Container, ContainerRequest, EngineError, EngineInfo, Node
+from draht.host.engine import Container, ContainerRequest, EngineError, EngineInfo, Node, RequestError
 from draht.host.engines.client import ClientEngine, container_from
 from draht.host.engines.command import Command, Outcome
 from draht.host.engines.versions import podman_cdi_version
@@ -213,6 +213,12 @@ class Podman(ClientEngine):
     def source(self, request: ContainerRequest, *, pull: bool) -> list[str]:
         """The image, pulled with visible progress; or the directory under an overlay, so that it stays as it is."""
         if request.rootfs is not None:
+            if ":" in request.rootfs:
+                raise RequestError(
+                    "podman takes no root file system with a colon in its path",
+                    where=request.rootfs,
+                    hint="rename the directory, or reach it through a link",
+                )
             return ["--rootfs", f"{request.rootfs}:O"]
         image = str(request.image)
         if pull and self.command.run("image", "exists", image).status != 0:

@@ -288,14 +288,39 @@ class Runc:
             yield terminal
 
     def _list(self, command: Command) -> list[Container]:
-        if not Path(command.options[-1]).is_dir():
+        root = Path(command.options[-1])
+        if not root.is_dir():
             return []
-        answer = command.json("list containers", "list", "--format", "json")
+        outcome = command.run("list", "--format", "json")
+        if outcome.status == 0:
+            items = command.decode("list containers", outcome.stdout)
+        elif "no such file or directory" in outcome.stderr:
+            # A container that is removed meanwhile makes the whole list fail.
+            items = self._one_by_one(command, root)
+        else:
+            raise command.failure("list containers", outcome)
         return [
             self._container(item)
-            for item in answer or ()
+            for item in items or ()
             if isinstance(item, dict) and (item.get("annotations") or {}).get("io.container.manager") != "libpod"
         ]
+
+    def _one_by_one(self, command: Command, root: Path) -> list[Any]:
+        """The states of the containers in runc's root directory; those that go meanwhile are passed over."""
+        try:
+            ids = sorted(entry.name for entry in root.iterdir() if entry.is_dir())
+        except OSError as error:
+            raise EngineError(
+                f"runc can't list containers: {os.strerror(error.errno or 0).lower()}", where=str(root)
+            ) from None
+        states = []
+        for container_id in ids:
+            outcome = command.run("state", container_id)
+            if outcome.status == 0:
+                states.append(command.decode("tell a container's state", outcome.stdout))
+            elif not _is_missing(outcome) and "no such file or directory" not in outcome.stderr:
+                raise command.failure("tell a container's state", outcome)
+        return states
 
     def _container(self, item: Mapping[str, Any]) -> Container:
         labels = {str(key): str(value) for key, value in (item.get("annotations") or {}).items()}
