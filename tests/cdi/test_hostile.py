@@ -15,6 +15,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -272,7 +273,8 @@ def public() -> Iterator[Path]:
         yield Path(directory)
 
 
-def _seen_by_nobody(name: str, *directories: Path) -> tuple[list[str], list[str] | None, list[str]]:
+def _as_nobody(action: Callable[[], object]) -> Any:
+    """What an action returns to a user without rights; in a fork, because that user may not read the checkout."""
     require(os.geteuid() == 0, "becoming another user takes root")
     reader, writer = os.pipe()
     child = os.fork()
@@ -282,12 +284,7 @@ def _seen_by_nobody(name: str, *directories: Path) -> tuple[list[str], list[str]
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            cache = cdi.Cache(directories)
-            diagnosis = cdi.explain_unresolvable(cache, [name], others=())
-            findings = diagnosis.names[0].findings
-            first = [findings[0].cause, findings[0].message, findings[0].next_step] if findings else None
-            states = [report.state for report in diagnosis.directories]
-            os.write(writer, json.dumps([list(cache.devices()), first, states]).encode())
+            os.write(writer, json.dumps(action()).encode())
             os._exit(0)
         finally:
             os._exit(1)
@@ -295,8 +292,33 @@ def _seen_by_nobody(name: str, *directories: Path) -> tuple[list[str], list[str]
     with os.fdopen(reader, "rb") as answer:
         data = answer.read()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    devices, finding, states = json.loads(data)
+    return json.loads(data)
+
+
+def _seen_by_nobody(name: str, *directories: Path) -> tuple[list[str], list[str] | None, list[str]]:
+    """Names on offer, the first cause with its step, and the states of the directories."""
+
+    def look() -> object:
+        cache = cdi.Cache(directories)
+        diagnosis = cdi.explain_unresolvable(cache, [name], others=())
+        findings = diagnosis.names[0].findings
+        first = [findings[0].cause, findings[0].message, findings[0].next_step] if findings else None
+        return [cache.devices(), first, [report.state for report in diagnosis.directories]]
+
+    devices, finding, states = _as_nobody(look)
     return devices, finding, states
+
+
+def _printed_to_nobody(*arguments: str) -> tuple[int, str]:
+    """Status and output of a command."""
+    run(*arguments[:1], "--help")  # what is imported late is imported while it may be read
+
+    def command() -> object:
+        outcome = run(*arguments)
+        return [outcome.status, outcome.stdout + outcome.stderr]
+
+    status, output = _as_nobody(command)
+    return status, output
 
 
 @pytest.mark.parametrize("entry", [entry for entry in PLACED if "mode" in entry], ids=lambda entry: entry["name"])
@@ -343,6 +365,41 @@ def test_a_directory_below_one_that_only_root_may_enter(public: Path) -> None:
     _, finding, states = _seen_by_nobody("nvidia.com/gpu=0", public / "private" / "cdi")
     assert states == ["unreadable"]
     assert finding is not None
+
+
+def test_a_directory_that_a_user_may_list_but_not_enter(public: Path) -> None:
+    """The names are seen and nothing else: the files count as unreadable, and the step makes them readable."""
+    half = public / "half"
+    half.mkdir()
+    shutil.copy(CORPUS / "valid/nvidia-small.yaml", half)
+    half.chmod(0o744)
+    devices, finding, _ = _seen_by_nobody("nvidia.com/gpu=0", half)
+    assert devices == []
+    assert finding is not None
+    assert finding[0] == "unreadable-file"
+    subprocess.run(finding[2].removeprefix("let everybody enter it: ").split(), check=True)
+    assert "nvidia.com/gpu=0" in _seen_by_nobody("nvidia.com/gpu=0", half)[0]
+
+
+def test_commands_of_a_user_who_may_not_look(public: Path) -> None:
+    """Every command that reads directories or files says what may not be read, in one line, without a traceback."""
+    private = public / "private"
+    private.mkdir(mode=0o700)
+    shutil.copy(GOOD, private / "good.yaml")
+    options = ("--dir", str(private))
+    status, output = _printed_to_nobody("cdi", "validate", *options)
+    assert (status, output.startswith(f"{private}: the directory can't be read: permission denied\n")) == (1, True)
+    status, output = _printed_to_nobody("cdi", "validate", str(private / "good.yaml"))
+    assert (status, output.startswith(f"{private / 'good.yaml'}: the file can't be read: permission denied\n")) == (
+        1,
+        True,
+    )
+    status, output = _printed_to_nobody("cdi", "dirs", *options)
+    assert (status, "permission denied" in output) == (0, True)
+    for command in (["list"], ["devices"]):
+        assert _printed_to_nobody("cdi", *command, *options)[0] == 0
+    status, output = _printed_to_nobody("cdi", "show", GOOD_NAME, *options)
+    assert (status, output.startswith("error: ")) == (1, True)
 
 
 # --- things that vanish -----------------------------------------------------------------------------------------------

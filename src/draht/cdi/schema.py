@@ -11,8 +11,8 @@ out (``name: 0``), which CDI accepts and a schema takes for a number.
 
 from __future__ import annotations
 
-import inspect
 import re
+import textwrap
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -193,9 +193,9 @@ def _spec_of(part: msgspec.Struct) -> Spec:
 
 def _attribute_texts(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Field name → its sentence in the docstring's ``Attributes:``; nothing where docstrings are stripped."""
-    _, _, section = inspect.cleandoc(struct.__doc__ or "").partition("Attributes:\n")
+    section = textwrap.dedent((struct.__doc__ or "").partition("Attributes:\n")[2])
     texts: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \w)", "\n" + section):
+    for entry in re.split(r"\n(?=\w)", "\n" + section):
         name, colon, text = entry.strip().partition(":")
         if colon:
             texts[name] = re.sub(r"\s+", " ", text).replace("`", "").strip()

@@ -92,12 +92,13 @@ def unreadable_reason(path: str) -> tuple[str, str] | None:
     """Why a file can't be read, and what to do; None if it can be, or the file system gives no clue."""
     try:
         found = Path(path).stat()
+    except PermissionError:
+        directory = os.path.split(path)[0]
+        return f"user {os.geteuid()} may not enter the directory", f"let everybody enter it: chmod a+x {directory}"
     except OSError as error:
-        if Path(path).is_symlink():
-            loop = error.errno == errno.ELOOP
-            reason = "a symbolic link that leads back to itself" if loop else "a symbolic link to nowhere"
-            return reason, f"remove it: rm {path}"
-        return None
+        links = {errno.ELOOP: "a symbolic link that leads back to itself", errno.ENOENT: "a symbolic link to nowhere"}
+        reason = links.get(error.errno or 0)
+        return (reason, f"remove it: rm {path}") if reason is not None and os.path.lexists(path) else None
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file", f"remove it: rm {path}"
     if os.access(path, os.R_OK):

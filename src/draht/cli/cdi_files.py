@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -13,14 +13,14 @@ from draht import cdi
 from draht.cdi.check import Problem, check
 from draht.cdi.errors import CDIError, ConflictError, HostDeviceError, SpecError, UnresolvableDeviceError
 from draht.cdi.files import list_specs
-from draht.cli.cdi_options import directories_option, host_root_option, open_cache, read_input, refuse
+from draht.cli.cdi_options import PATH, directories_option, host_root_option, open_cache, read_input, refuse
 from draht.cli.output import emit, output_option, printable
 
 __all__ = ["inject", "lower", "validate"]
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=PATH)
 @directories_option
 @output_option("table", "json", "yaml")
 @click.pass_context
@@ -30,7 +30,7 @@ def validate(ctx: click.Context, files: tuple[str, ...], directories: tuple[str,
     Without FILES, check all specs of the spec directories, together: also for devices that two of them define.
     Every problem is shown with its line and field. Exits with 1 if there is any.
     """
-    verdicts = list(_verdicts(files or directories, may_be_missing=not files))
+    verdicts = list(_verdicts(files, directories))
     conflicts = [] if files else _conflicts(directories)
     if output == "table":
         for line in (line for verdict in verdicts for line in _verdict_lines(verdict)):
@@ -47,7 +47,7 @@ def validate(ctx: click.Context, files: tuple[str, ...], directories: tuple[str,
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--spec", "oci_file", required=True, type=click.Path(), help="OCI config.json; - for standard input.")
+@click.option("--spec", "oci_file", required=True, type=PATH, help="OCI config.json; - for standard input.")
 @directories_option
 @host_root_option
 def inject(names: tuple[str, ...], oci_file: str, directories: tuple[str, ...], host_root: str) -> None:
@@ -66,7 +66,7 @@ def inject(names: tuple[str, ...], oci_file: str, directories: tuple[str, ...], 
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=PATH)
 @click.option("--to", "version", required=True, help=f"CDI version: {', '.join(cdi.VERSIONS)}.")
 @click.option("--drop-annotations", is_flag=True, help="Leave annotations out where the version has none.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Output format; by default that of FILE.")
@@ -82,12 +82,12 @@ def lower(file: str, version: str, drop_annotations: bool, output: str | None) -
     click.echo(cdi.encode(spec, format=format_), nl=False)
 
 
-def _verdicts(files: Sequence[str], *, may_be_missing: bool) -> Iterator[dict[str, Any]]:
-    """One verdict per file, those in directories included; a directory that can't be read counts as a bad file."""
-    for file in files:
-        if file == "-" or not Path(file).is_dir():
-            if not may_be_missing:
-                yield _verdict(file)
+def _verdicts(files: Sequence[str], directories: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """One verdict per file, and per file in a directory; a directory that can't be read counts as a bad file."""
+    for file in files or directories:
+        # A spec directory may be missing, a file that somebody names may not.
+        if files and (file == "-" or not os.path.isdir(file)):  # noqa: PTH112 - Path.is_dir raises if it may not look
+            yield _verdict(file)
             continue
         try:
             entries = list_specs(file)

@@ -13,9 +13,12 @@ from draht.api.yaml import MAX_BYTES
 from draht.cdi.errors import SpecError
 from draht.cdi.files import read_spec
 
-__all__ = ["directories_option", "host_root_option", "open_cache", "read_input", "refuse"]
+__all__ = ["PATH", "directories_option", "host_root_option", "open_cache", "read_input", "refuse"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+PATH = click.Path(readable=False)
+"""A path that click doesn't look at: what is wrong with it is said by the library, and in one way."""
 
 
 def directories_option(command: _Command) -> _Command:
@@ -23,7 +26,7 @@ def directories_option(command: _Command) -> _Command:
     return click.option(
         "--dir",
         "directories",
-        type=click.Path(),
+        type=PATH,
         multiple=True,
         envvar="DRAHT_CDI_DIRS",
         default=cdi.DEFAULT_DIRECTORIES,
@@ -36,7 +39,7 @@ def host_root_option(command: _Command) -> _Command:
     """The ``--host-root`` option: where device nodes are looked up."""
     return click.option(
         "--host-root",
-        type=click.Path(),
+        type=PATH,
         default="/",
         show_default=True,
         help="Look device nodes up below this directory.",
