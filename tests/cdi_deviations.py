@@ -39,13 +39,13 @@ def first_document(data: bytes) -> bytes | None:
     """A text up to where its first document ends, if there is more after it; None if there is not, or none ends."""
     for cut in (data, *(data[: found.start()] for found in _NOT_TEXT.finditer(data))):
         try:
-            compose(cut, source="")
+            if compose(cut, source="") is None:
+                continue
         except Exception:  # noqa: BLE001 - whatever is wrong with it, the next cut may be better
             continue
         # The shortest beginning with the same nodes is what both sides are asked about.
-        low, high = 0, len(cut)
         for end in sorted({found.start() for found in _ENDS.finditer(cut)}):
-            if low < end < high and _same(cut[:end], cut):
+            if 0 < end < len(cut) and data[end:].strip() and _same(cut[:end], cut):
                 return cut[:end]
         return cut if len(cut) < len(data) else None
     return None
@@ -146,7 +146,9 @@ DEVIATIONS: tuple[Deviation, ...] = (
 
 
 def explained(data: bytes, oracle: Oracle, ours: Callable[[bytes], Any]) -> Deviation | None:
-    """The deviation that explains different verdicts on a text; None if there is none."""
+    """The deviation that explains different verdicts on a text; None if there is none, or they don't differ."""
+    if oracle.call("cdi.parse", data=data)["accepted"] == ours(data)["accepted"]:
+        return None
     for deviation in DEVIATIONS:
         if deviation.explains is not None and deviation.explains(data, oracle, ours):
             return deviation

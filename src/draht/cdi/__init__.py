@@ -84,6 +84,7 @@ from draht.cdi.spec import (
 )
 from draht.cdi.validate import problems, validate
 from draht.cdi.version import VERSIONS, minimum_version
+from draht.cdi.watch import changes
 from draht.cdi.write import remove_spec, write_spec
 
 __all__ = [
@@ -125,6 +126,7 @@ __all__ = [
     "annotation_key",
     "annotation_value",
     "apply",
+    "changes",
     "check",
     "collect",
     "decode",
