@@ -21,8 +21,9 @@ from draht.driver.holds import Hold
 from draht.hardware.inventory import Device, Inventory
 from draht.host.engine import Container, Engine
 from draht.host.engines import engines
+from draht.host.order import Host, Order, Outcome
 from draht.host.reconcile import STATE_LABEL, Reconciled, reconcile
-from draht.host.run import Host, Order, Outcome, run
+from draht.host.run import run
 from draht.host.selection import Request
 from draht.host.specs import written
 from fake_engine import FakeEngine

@@ -24,9 +24,9 @@ from draht.hardware.inventory import Inventory
 from draht.host import local
 from draht.host.errors import NotFreeError, OwnedError, SelectionError
 from draht.host.local import database_directory, local_inventory, outside, refuse_owned
+from draht.host.order import Host, Order, Outcome
 from draht.host.ownership import Owner, Ownership
 from draht.host.reconcile import FACTS_LABEL, STATE_LABEL, Reconciled
-from draht.host.run import Host, Order, Outcome
 from draht.host.selection import Request
 from holding import hold
 from requirements import require

@@ -144,8 +144,8 @@ def _run(
 ) -> int:
     from draht.host.engines import engine
     from draht.host.local import local_host, local_inventory, no_gpu_kind, refuse_owned
+    from draht.host.order import Order
     from draht.host.ownership import look
-    from draht.host.run import Order
     from draht.host.run import run as run_order
     from draht.host.selection import Request
 

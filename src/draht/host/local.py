@@ -18,10 +18,10 @@ from draht.hardware.cdi import CDIProvider
 from draht.hardware.inventory import Inventory
 from draht.host.engines import engines
 from draht.host.errors import OwnedError, SelectionError
+from draht.host.order import Host
 from draht.host.ownership import Ownership
 from draht.host.places import cdi_directory, state_directory
 from draht.host.reconcile import STATE_LABEL, Reconciled, read_facts
-from draht.host.run import Host
 from draht.host.selection import Request, demands
 from draht.host.usage import survey
 

@@ -11,30 +11,27 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 
 import msgspec
 
-from draht import cdi
 from draht.api.errors import DrahtError
 from draht.driver import audit, holds
 from draht.driver.database import Database
 from draht.driver.errors import StateError
 from draht.driver.holds import Hold
 from draht.driver.process import ProcessIdentity, boot_id, identify
-from draht.hardware.inventory import Inventory
 from draht.host import specs
 from draht.host.engine import ContainerRequest, Engine, EngineError, EngineInfo
 from draht.host.errors import HoldLostError, InterruptedRunError
+from draht.host.order import Host, Order, Outcome
 from draht.host.reconcile import FACTS_LABEL, STATE_LABEL, Facts, Reconciled, end, reconcile
-from draht.host.selection import Choice, Request
+from draht.host.selection import Choice
 from draht.host.waiting import Attempt, acquire, held_devices
 
-__all__ = ["STEPS", "Host", "Order", "run", "user_name"]
+__all__ = ["STEPS", "run", "user_name"]
 
 STEPS = (
     "begun",
@@ -51,74 +48,6 @@ STEPS = (
 )
 """Names that `Host.steps` is called with: ``started`` and ``noted`` when detached, ``ended``, ``container-removed`` and
 ``freed`` when attached."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
-    """The machine as `run` needs it; everything with an effect or a clock is a parameter.
-
-    Attributes:
-        database: The machine's database.
-        engines: Engines by name; all are asked when reconciling.
-        cdi_directory: Preferred directory for transient specs.
-        cache: Where CDI names are looked up.
-        outside: Inventory and reconciled state → units used outside draht, and by whom.
-        say: Tell the person something (stderr).
-        steps: Told the name of each step as it is passed.
-    """
-
-    database: Database
-    engines: Mapping[str, Engine]
-    cdi_directory: Path
-    cache: cdi.Cache | None = None
-    outside: Callable[[Inventory, Reconciled], Mapping[str, str]] = field(default=lambda _inventory, _state: {})
-    say: Callable[[str], None] = field(default=lambda _text: None)
-    steps: Callable[[str], None] = field(default=lambda _step: None)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
-    """What is to be run.
-
-    Attributes:
-        inventory: The machine or profile to choose from.
-        request: The devices.
-        engine: Name of the engine.
-        image: Image, or None with `rootfs`.
-        rootfs: Directory that is the root file system.
-        command: Command and arguments.
-        name: Name of the container; made from the hold's id if empty.
-        env: Environment variables.
-        interactive: Pass stdin through.
-        tty: Give it a terminal.
-        detach: Return when it runs.
-        wait: Seconds to wait for devices; infinity for ever.
-        network: As `ContainerRequest.network`.
-        engine_args: Passed to podman or docker as they are.
-    """
-
-    inventory: Inventory
-    request: Request
-    engine: str
-    image: str | None = None
-    rootfs: str | None = None
-    command: tuple[str, ...] = ()
-    name: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
-    interactive: bool = False
-    tty: bool = False
-    detach: bool = False
-    wait: float = 0.0
-    network: str | None = None
-    engine_args: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """How a run ended: the hold it had, and the container's exit status (0 when detached)."""
-
-    hold: str
-    status: int
 
 
 def run(host: Host, order: Order) -> Outcome:

@@ -9,8 +9,8 @@ import msgspec
 from draht.driver import audit, holds, waiting
 from draht.driver.database import Database
 from draht.hardware.inventory import Inventory
+from draht.host.order import Host
 from draht.host.reconcile import Reconciled, reconcile
-from draht.host.run import Host
 from draht.host.selection import label
 
 __all__ = ["AuditEntry", "Held", "Outside", "Status", "Waiting", "settle", "status", "trail", "used_outside"]

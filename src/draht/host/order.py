@@ -1,0 +1,84 @@
+"""What `draht run` is given and gives back: the host it works on, the order, the outcome. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from draht import cdi
+from draht.driver.database import Database
+from draht.hardware.inventory import Inventory
+from draht.host.engine import Engine
+from draht.host.reconcile import Reconciled
+from draht.host.selection import Request
+
+__all__ = ["Host", "Order", "Outcome"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """The machine as `run` needs it; everything with an effect or a clock is a parameter.
+
+    Attributes:
+        database: The machine's database.
+        engines: Engines by name; all are asked when reconciling.
+        cdi_directory: Preferred directory for transient specs.
+        cache: Where CDI names are looked up.
+        outside: Inventory and reconciled state → units used outside draht, and by whom.
+        say: Tell the person something (stderr).
+        steps: Told the name of each step as it is passed.
+    """
+
+    database: Database
+    engines: Mapping[str, Engine]
+    cdi_directory: Path
+    cache: cdi.Cache | None = None
+    outside: Callable[[Inventory, Reconciled], Mapping[str, str]] = field(default=lambda _inventory, _state: {})
+    say: Callable[[str], None] = field(default=lambda _text: None)
+    steps: Callable[[str], None] = field(default=lambda _step: None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What is to be run.
+
+    Attributes:
+        inventory: The machine or profile to choose from.
+        request: The devices.
+        engine: Name of the engine.
+        image: Image, or None with `rootfs`.
+        rootfs: Directory that is the root file system.
+        command: Command and arguments.
+        name: Name of the container; made from the hold's id if empty.
+        env: Environment variables.
+        interactive: Pass stdin through.
+        tty: Give it a terminal.
+        detach: Return when it runs.
+        wait: Seconds to wait for devices; infinity for ever.
+        network: As `ContainerRequest.network`.
+        engine_args: Passed to podman or docker as they are.
+    """
+
+    inventory: Inventory
+    request: Request
+    engine: str
+    image: str | None = None
+    rootfs: str | None = None
+    command: tuple[str, ...] = ()
+    name: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    interactive: bool = False
+    tty: bool = False
+    detach: bool = False
+    wait: float = 0.0
+    network: str | None = None
+    engine_args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended: the hold it had, and the container's exit status (0 when detached)."""
+
+    hold: str
+    status: int
