@@ -118,11 +118,18 @@ def unknown_kind(version: str, kind: str) -> str:
 
 
 def misspelt(version: str, kind: str) -> bool:
-    """Whether an unknown kind is one that draht should know, rather than one of somebody else's."""
-    every = [*KINDS, *LISTS]
-    if version.startswith("resource.k8s.io") or kind in _OLD_KINDS or any(name == kind for _, name in every):
+    """Whether an unknown kind is one that draht should know, rather than one of somebody else's.
+
+    Other groups have kinds of the same names (Longhorn's Node, ``events.k8s.io`` Event); those with a dot in their name
+    are left alone unless they resemble ours.
+    """
+    group = version.rpartition("/")[0]
+    known = {name for _, name in (*KINDS, *LISTS)}
+    if closest(group, ["resource.k8s.io"]) is not None:
         return True
-    return version == "v1" and _fold(kind) in {_fold(name) for _, name in every}
+    if "." in group:
+        return False
+    return kind in known or kind in _OLD_KINDS or (not group and closest(kind, known) is not None)
 
 
 _UNIT = re.compile(r"([0-9.]+) *([kmgtpe])(i?)b?", re.ASCII | re.IGNORECASE)

@@ -27,6 +27,8 @@ _TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+)
 def time_problem(text: str, *, micro: bool = False) -> str | None:
     """Why a text is no moment in RFC 3339 form as Go's time.Parse reads it; None if it is one.
 
+    Of its oddities, a comma before the fraction and offsets up to 24:60 are accepted too, a sign in it is not.
+
     Args:
         text: The text.
         micro: The form of event times, which has exactly six digits behind the seconds.
