@@ -80,6 +80,22 @@ def test_ids_are_names_for_old_cdi_versions() -> None:
     assert all(identity.isalnum() and identity[0] == "h" for identity in made)
 
 
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ([], ""),
+        (["GPU 0"], "GPU 0"),
+        (["GPU 0", "GPU 1", "GPU 2", "GPU 5"], "GPU 0-2, GPU 5"),
+        (["GPU 1", "GPU 0"], "GPU 1, GPU 0"),
+        (["MIG-1", "MIG-2", "GPU 3", "0000:1b:00.0"], "MIG-1, MIG-2, GPU 3, 0000:1b:00.0"),
+        (["GPU 1", "NIC 2"], "GPU 1, NIC 2"),
+    ],
+)
+def test_devices_in_short(labels: list[str], text: str) -> None:
+    """Runs of numbers are joined, everything else stays as it is."""
+    assert holds.in_short(labels) == text
+
+
 def test_commands_are_shown_on_one_line_and_harmless(database: Database) -> None:
     """What somebody runs reaches other people's terminals: as text only."""
     assert holds.one_line(["sh", "-c", "a\n  b\t\x1b[2Jc"]) == "sh -c a b ?[2Jc"

@@ -163,7 +163,7 @@ def test_life_of_a_hold_through_the_commands(place: Workplace) -> None:
     assert table[0].split()[:3] == ["HOLD", "STATE", "DEVICES"]
     assert "dgx-h100 (simulated)" in table[1]
     released = CliRunner().invoke(release, [identity[:6]], catch_exceptions=False)
-    assert released.stdout.startswith(f"{identity}: GPU 0, GPU 1")
+    assert released.stdout.startswith(f"{identity}: GPU 0-7 free")
     trail = json.loads(CliRunner().invoke(ps, ["--audit", "-o", "json"], catch_exceptions=False).stdout)
     assert [entry["event"] for entry in trail if entry["hold"] == identity] == [
         "held",

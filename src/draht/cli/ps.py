@@ -24,7 +24,7 @@ def ps(output: str, audit_trail: bool) -> None:
     """
     from draht.driver.database import Database
     from draht.driver.errors import StateError
-    from draht.driver.holds import one_line
+    from draht.driver.holds import in_short, one_line
     from draht.host.local import database_directory, local_host, local_inventory
     from draht.host.status import Outside, settle, status, trail, used_outside
 
@@ -60,7 +60,7 @@ def ps(output: str, audit_trail: bool) -> None:
         (
             hold.id,
             hold.state,
-            ",".join(hold.devices),
+            in_short(hold.devices),
             hold.machine + (" (simulated)" if hold.simulated else ""),
             hold.engine,
             _short(hold.container or ""),

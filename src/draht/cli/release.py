@@ -25,4 +25,4 @@ def release(hold: str, force: bool) -> None:
     with host.database.reading() as tx:
         found = find(holds.all_holds(tx), hold)
     release_hold(host, found, state, force=force)
-    click.echo(f"{found.id}: {', '.join(device.label for device in found.devices)} free")
+    click.echo(f"{found.id}: {holds.in_short(device.label for device in found.devices)} free")

@@ -27,6 +27,7 @@ __all__ = [
     "delete",
     "find",
     "held_units",
+    "in_short",
     "insert",
     "let_go",
     "new_id",
@@ -136,6 +137,23 @@ def insert(
     tx.connection.execute("RELEASE hold")
     names = ", ".join(device.label for device in hold.devices)
     audit.record(tx, event, hold.id, f"{names} for {hold.user}, {hold.engine}: {one_line(hold.command)}")
+
+
+def in_short(labels: Iterable[str]) -> str:
+    """Labels of devices for people, with runs of numbers joined: ``GPU 0-3, GPU 6``."""
+    runs: list[tuple[str, int | None, int | None]] = []
+    for label in labels:
+        word, _, digits = label.rpartition(" ")
+        if not word or not digits.isdecimal():
+            runs.append((label, None, None))
+        elif runs and runs[-1][0] == word and runs[-1][2] == int(digits) - 1:
+            runs[-1] = (word, runs[-1][1], int(digits))
+        else:
+            runs.append((word, int(digits), int(digits)))
+    return ", ".join(
+        word if first is None else f"{word} {first}" if first == last else f"{word} {first}-{last}"
+        for word, first, last in runs
+    )
 
 
 def one_line(command: Iterable[str]) -> str:

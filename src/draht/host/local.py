@@ -69,12 +69,19 @@ def local_host(say: Callable[[str], None], environ: Mapping[str, str] = os.envir
     database.check()
     for notice in database.notices:
         say(f"note: {notice}")
+    said: set[str] = set()
+
+    def note_once(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(f"note: {text}")
+
     return Host(
         database=database,
         engines=engines(state=state_directory(environ)),
         cdi_directory=cdi_directory(environ),
         cache=cdi.Cache(spec_directories(environ)),
-        outside=lambda inventory, state: outside(inventory, state, database.directory),
+        outside=lambda inventory, state: outside(inventory, state, database.directory, note_once),
         say=say,
     )
 
@@ -126,7 +133,9 @@ def refuse_owned(inventory: Inventory, request: Request, owned: Ownership) -> No
             raise OwnedError(owner.reason, where=owner.socket, hint=owner.fix)
 
 
-def outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[str, str]:
+def outside(
+    inventory: Inventory, state: Reconciled, directory: Path, note: Callable[[str], None] = lambda _text: None
+) -> dict[str, str]:
     """Units that are used by others than the holds of the database in a directory, and by whom.
 
     Simulated devices don't exist, so nothing outside the database can use them.
@@ -135,9 +144,10 @@ def outside(inventory: Inventory, state: Reconciled, directory: Path) -> dict[st
         return {}
     containers = [container for listed in state.listed.values() for container in listed]
     ours = str(directory.resolve())
-    found = survey(
-        inventory, containers, ours=[one.id for one in containers if one.labels.get(STATE_LABEL) == ours]
-    ).by_unit(inventory)
+    seen = survey(inventory, containers, ours=[one.id for one in containers if one.labels.get(STATE_LABEL) == ours])
+    if seen.partial is not None:
+        note(seen.partial)
+    found = seen.by_unit(inventory)
     for container in containers:
         # draht with another database: its containers say which units they have, whatever name they got them by.
         facts = read_facts(container)

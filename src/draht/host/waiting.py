@@ -209,7 +209,7 @@ def _situation(attempt: Attempt, look: _Look) -> str:
     for device in candidates:
         for use in {look.outside[unit] for unit in device.units if unit in look.outside and unit not in look.taken}:
             by_use.setdefault(use, []).append(device)
-    parts += [f"{', '.join(label(device) for device in used)} used by {use}" for use, used in by_use.items()]
+    parts += [f"{holds.in_short(label(device) for device in used)} used by {use}" for use, used in by_use.items()]
     shown = "; ".join(parts[:4]) + (f"; and {len(parts) - 4} more" if len(parts) > 4 else "")
     wanted = attempt.request.gpus or len(attempt.request.names)
     return f"{wanted} wanted, {len(free)} of {len(candidates)} free; {shown}"
@@ -220,7 +220,7 @@ def _has_any(hold: Hold, look: _Look, units: set[str]) -> bool:
 
 
 def _holder(hold: Hold) -> str:
-    names = ", ".join(device.label for device in hold.devices)
+    names = holds.in_short(device.label for device in hold.devices)
     command = holds.one_line(hold.command)
     command = f", {command[:40]}{'…' if len(command) > 40 else ''}"
     return f"{names} held by {hold.user} since {moment(hold.since)} ({hold.id}, {hold.engine}{command})"
