@@ -227,7 +227,8 @@ def _open_devices(root: Path, looked: _Looked) -> Iterator[tuple[int, frozenset[
     budget = MAX_DESCRIPTORS
     for pid in pids[:MAX_PROCESSES]:
         try:
-            descriptors = [entry.path for entry in os.scandir(proc / str(pid) / "fd")]
+            with os.scandir(proc / str(pid) / "fd") as entries:
+                descriptors = [entry.path for entry in entries]
         except PermissionError:
             looked.refused += not _is_kernel_thread(proc / str(pid))
             continue

@@ -13,28 +13,25 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from draht import cdi
 from draht.host.engine import (
-    CDI_LABEL,
-    HOLD_LABEL,
     Container,
     ContainerRequest,
     EngineError,
     EngineInfo,
-    Node,
     NoSuchContainerError,
     RequestError,
-    State,
 )
 from draht.host.engines.attach import blocked_signals, exit_status, send, wait
-from draht.host.engines.bundle import Bundles, read_config
+from draht.host.engines.bundle import Bundles
 from draht.host.engines.client import check_request
 from draht.host.engines.command import Command, Outcome
+from draht.host.engines.listing import containers_of, foreign_containers, from_bundle, is_missing
 from draht.host.engines.ocispec import runtime_spec
 from draht.host.engines.terminal import ConsoleSocket, Terminal
 from draht.host.finding import Finding
@@ -44,16 +41,6 @@ __all__ = ["Runc"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,127}")
-_STATES: Mapping[str, State] = {
-    "creating": "created",
-    "created": "created",
-    "running": "running",
-    "paused": "running",
-    "pausing": "running",
-    "stopped": "exited",
-}
-_FOREIGN = ("run/runc", "run/containerd/runc/*")
-"""Where other callers' containers are. Podman's are among them and are left to podman; docker's are elsewhere."""
 
 
 class Runc:
@@ -209,23 +196,17 @@ class Runc:
 
     def containers(self) -> list[Container]:
         """See `draht.host.engine.Engine.containers`."""
-        own = self._list(self._command)
+        own = containers_of(self._command)
         listed = {container.id for container in own}
-        unborn = [self._unborn(one) for one in self._bundles.ids() if one not in listed]
-        foreign: list[Container] = []
-        for pattern in _FOREIGN:
-            for root in sorted(self._root.glob(pattern)):
-                if root.name != "moby" and root.is_dir():
-                    with contextlib.suppress(EngineError):
-                        foreign += self._list(self._command.with_options("--root", str(root)))
-        return [*own, *unborn, *foreign]
+        unborn = [from_bundle(one, self._bundles.config(one)) for one in self._bundles.ids() if one not in listed]
+        return [*own, *unborn, *foreign_containers(self._command, self._root)]
 
     def remove(self, container_id: str) -> None:
         """See `draht.host.engine.Engine.remove`."""
         if not _ID.fullmatch(container_id):
             return
         outcome = self._command.run("delete", "--force", container_id)
-        if outcome.status != 0 and not _is_missing(outcome):
+        if outcome.status != 0 and not is_missing(outcome):
             raise self._command.failure(f"remove container {container_id}", outcome)
         if (master := self._terminals.pop(container_id, None)) is not None:
             os.close(master)
@@ -271,7 +252,7 @@ class Runc:
         outcome = self._command.run("start", container_id, apart=True)
         if outcome.status == 0:
             return
-        if _is_missing(outcome):
+        if is_missing(outcome):
             raise NoSuchContainerError(
                 f"runc container {container_id} was removed by somebody else",
                 hint="`draht ps` shows what is held now",
@@ -287,73 +268,6 @@ class Runc:
         with Terminal(master, interactive=self._requests[container_id].interactive) as terminal:
             yield terminal
 
-    def _list(self, command: Command) -> list[Container]:
-        root = Path(command.options[-1])
-        if not root.is_dir():
-            return []
-        outcome = command.run("list", "--format", "json")
-        if outcome.status == 0:
-            items = command.decode("list containers", outcome.stdout)
-        elif "no such file or directory" in outcome.stderr:
-            # A container that is removed meanwhile makes the whole list fail.
-            items = self._one_by_one(command, root)
-        else:
-            raise command.failure("list containers", outcome)
-        return [
-            self._container(item)
-            for item in items or ()
-            if isinstance(item, dict) and (item.get("annotations") or {}).get("io.container.manager") != "libpod"
-        ]
-
-    def _one_by_one(self, command: Command, root: Path) -> list[Any]:
-        """The states of the containers in runc's root directory; those that go meanwhile are passed over."""
-        try:
-            ids = sorted(entry.name for entry in root.iterdir() if entry.is_dir())
-        except OSError as error:
-            raise EngineError(
-                f"runc can't list containers: {os.strerror(error.errno or 0).lower()}", where=str(root)
-            ) from None
-        states = []
-        for container_id in ids:
-            outcome = command.run("state", container_id)
-            if outcome.status == 0:
-                states.append(command.decode("tell a container's state", outcome.stdout))
-            elif not _is_missing(outcome) and "no such file or directory" not in outcome.stderr:
-                raise command.failure("tell a container's state", outcome)
-        return states
-
-    def _container(self, item: Mapping[str, Any]) -> Container:
-        labels = {str(key): str(value) for key, value in (item.get("annotations") or {}).items()}
-        state = _STATES.get(str(item.get("status")), "unknown")
-        pid = item.get("pid")
-        return Container(
-            engine=self.name,
-            id=str(item.get("id", "")),
-            name=str(item.get("id", "")),
-            hold=labels.get(HOLD_LABEL),
-            state=state,
-            pid=pid if isinstance(pid, int) and pid > 0 and state != "exited" else None,
-            started_at=str(item.get("created")) if state in {"running", "exited"} and item.get("created") else None,
-            cdi_names=_cdi_names(labels),
-            device_nodes=_nodes(read_config(Path(str(item.get("bundle", ""))))),
-            labels=labels,
-        )
-
-    def _unborn(self, container_id: str) -> Container:
-        """A bundle that runc knows nothing of: its creator is at work, or was killed."""
-        config = self._bundles.config(container_id)
-        labels = {str(key): str(value) for key, value in (config.get("annotations") or {}).items()}
-        return Container(
-            engine=self.name,
-            id=container_id,
-            name=container_id,
-            hold=labels.get(HOLD_LABEL),
-            state="created",
-            cdi_names=_cdi_names(labels),
-            device_nodes=_nodes(config),
-            labels=labels,
-        )
-
 
 @contextlib.contextmanager
 def _subreaper() -> Iterator[None]:
@@ -364,24 +278,6 @@ def _subreaper() -> Iterator[None]:
         yield
     finally:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-
-
-def _is_missing(outcome: Outcome) -> bool:
-    return "does not exist" in outcome.stderr
-
-
-def _cdi_names(labels: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in labels.get(CDI_LABEL, "").split(",") if name)
-
-
-def _nodes(config: Mapping[str, Any]) -> tuple[Node, ...]:
-    linux = config.get("linux")
-    devices = linux.get("devices") if isinstance(linux, dict) else None
-    return tuple(
-        Node(path=str(device.get("path", "")), major=device.get("major"), minor=device.get("minor"))
-        for device in devices or ()
-        if isinstance(device, dict)
-    )
 
 
 def _text(path: Path) -> str:
