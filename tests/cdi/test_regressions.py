@@ -61,6 +61,10 @@ CASES = {
         "- {name: 0, containerEdits: {env: [A=B]}}\n- {name: b, containerEdits: {env: [A=B]}}",
         False,
     ),
+    "a question mark ends an unquoted text inside brackets": Case(HEAD + "containerEdits: {env: [A=b?c]}", False),
+    "a question mark is text outside brackets and in quotes": Case(
+        HEAD + "annotations:\n  a: b?c\n  d: e? f\ncontainerEdits: {env: ['A=b?c']}", True
+    ),
     "an anchor may be defined again": Case(HEAD + "annotations: {a: &x b, c: &x d, e: *x }", True),
     "a merge is not stopped by a key that looks like a number": Case(
         HEAD + "annotations: {1: mine, <<: {1: theirs}}", True

@@ -81,7 +81,15 @@ class DirectoryState(NamedTuple):
 
 
 class _File(NamedTuple):
-    """What is known of a file since it was read."""
+    """What is known of a file since it was read.
+
+    Attributes:
+        stamp: As it was before reading.
+        settled: Whether a change since then must show in the stamp.
+        spec: The spec, if it is one.
+        error: What is wrong with it, if anything is.
+        data: What was read, to be compared, while it isn't settled.
+    """
 
     stamp: Stamp | None
     settled: bool
@@ -227,14 +235,15 @@ class Cache:
             return _File(stamp, settled, None, error, b"")
         if known is not None and known.data == data and data:
             return known._replace(stamp=stamp, settled=settled)
+        kept = b"" if settled else data
         try:
             spec = decode(data, source=path)
             validate(spec)
         except CDIError as error:
             if not isinstance(error, SpecError):
                 error.where = f"{path}: {error.where}" if error.where else path
-            return _File(stamp, settled, None, error, data if not settled else b"")
-        return _File(stamp, settled, LoadedSpec(path, priority, spec), None, data if not settled else b"")
+            return _File(stamp, settled, None, error, kept)
+        return _File(stamp, settled, LoadedSpec(path, priority, spec), None, kept)
 
     def _index(self) -> None:
         """Work out which file offers which device."""

@@ -83,6 +83,7 @@ class _Composer:
         self.source = source
         self.text = text
         self.anchors: dict[str, Node] = {}
+        self.flow = 0
 
     def node(self, event: yaml.Event, events: Iterator[yaml.Event]) -> Node:
         """The node that begins with an event."""
@@ -98,16 +99,23 @@ class _Composer:
         assert isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))
         node = Node("mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence", event)
         self._annotate(node, event.tag, event.anchor)
+        self.flow += bool(event.flow_style)
         for part in events:
             if isinstance(part, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
                 break
             node.children.append(self.node(part, events))
+        self.flow -= bool(event.flow_style)
         return node
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
         node = Node("scalar", event, event.value)
         node.quoted = bool(event.style)
         self._annotate(node, event.tag, event.anchor)
+        if self.flow and not event.style and "?" in event.value:
+            # libyaml reads it as part of the text, engines as the mark of a key.
+            raise SpecError(
+                "a question mark in an unquoted text inside brackets", where=self._where(node), hint="put it in quotes"
+            )
         if self.text and event.style == '"':
             assert event.start_mark is not None
             assert event.end_mark is not None

@@ -10,6 +10,7 @@ device node without `uid` gets the container user's. The field names and version
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -28,6 +29,9 @@ __all__ = [
     "encode",
 ]
 
+
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters that JSON allows as they are, and YAML refuses or takes for line breaks."""
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 UInt32 = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
@@ -193,8 +197,10 @@ class Spec(_Object, frozen=True, kw_only=True):
 def encode(spec: Spec, *, format: Literal["json", "yaml"] = "json") -> bytes:  # noqa: A002 - the word people use
     """The text of a spec file, fields in the order of the specification, empty ones left out.
 
-    YAML starts with ``---``, as the files of the Go library do.
+    YAML starts with ``---``, as the files of the Go library do. JSON is written so that a YAML reader, which is what
+    engines have, finds the same texts in it.
     """
     if format == "json":
-        return msgspec.json.format(msgspec.json.encode(spec), indent=2) + b"\n"
+        text = msgspec.json.format(msgspec.json.encode(spec), indent=2).decode()
+        return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
     return yaml.dump(msgspec.to_builtins(spec), explicit_start=True).encode()
