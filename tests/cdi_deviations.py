@@ -93,13 +93,6 @@ DEVIATIONS: tuple[Deviation, ...] = (
         lambda data, _oracle, _ours: re.search(rb"[\s\[{,:]![^\s]*[,\[\]{}]", data) is not None,
     ),
     Deviation(
-        "a question mark that begins a text inside brackets",
-        "is refused, as one in the middle of such a text is by both",
-        "marks a key, as with a blank after it",
-        "no spec has one; the message says to quote it",
-        lambda data, _oracle, _ours: re.search(rb"[\s\[{,]\?\S", data) is not None,
-    ),
-    Deviation(
         "!!binary that isn't UTF-8",
         "is refused",
         "is decoded to a string of bytes",

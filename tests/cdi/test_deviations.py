@@ -33,7 +33,6 @@ def ours(data: bytes) -> dict[str, object]:
             f"{HEAD}containerEdits: {{env: [!!str, A=B]}}".encode(),
             False,
         ),
-        ("a question mark that begins a text inside brackets", f"{HEAD}annotations: {{?a : b}}".encode(), False),
         ("!!binary that isn't UTF-8", f"{HEAD}annotations: {{a: !!binary //4=}}".encode(), False),
     ],
 )

@@ -62,6 +62,7 @@ CASES = {
         False,
     ),
     "a question mark ends an unquoted text inside brackets": Case(HEAD + "containerEdits: {env: [A=b?c]}", False),
+    "a question mark begins a key inside brackets": Case(HEAD + "annotations: {?a : b}", True, "0.6.0"),
     "a question mark is text outside brackets and in quotes": Case(
         HEAD + "annotations:\n  a: b?c\n  d: e? f\ncontainerEdits: {env: ['A=b?c']}", True
     ),
