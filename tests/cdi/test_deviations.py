@@ -33,6 +33,7 @@ def ours(data: bytes) -> dict[str, object]:
             f"{HEAD}containerEdits: {{env: [!!str, A=B]}}".encode(),
             False,
         ),
+        ("an alias to a value that contains it", f"{HEAD}~: &a [*a]".encode(), False),
         ("!!binary that isn't UTF-8", f"{HEAD}annotations: {{a: !!binary //4=}}".encode(), False),
     ],
 )
