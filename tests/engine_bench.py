@@ -23,6 +23,7 @@ import msgspec
 
 from draht import cdi
 from draht.host.engine import Container, ContainerRequest, Engine, EngineError
+from draht.host.engines.client import ClientEngine
 from draht.host.engines.docker import Docker
 from draht.host.engines.podman import Podman
 from draht.host.engines.runc import Runc
@@ -112,6 +113,15 @@ class Bench:
         self.specs.mkdir(parents=True, exist_ok=True)
         self.written.append(cdi.write_spec(spec, self.specs, kind.replace("/", "_")))
         return tuple(f"{kind}={device.name}" for device in devices), gids
+
+    def start_foreign(self, *options: str) -> str:
+        """Start a sleeping container with the engine's own client, as somebody who knows no draht; return its id."""
+        engine = self.engine()
+        assert isinstance(engine, ClientEngine)
+        request = self.request("/bin/sleep", "60")
+        given = ["--detach", "--name", request.name, "--network", "none", *options]
+        arguments = [*engine.limits(request), *engine.source(request, pull=False), *request.command]
+        return engine.command.must("start a container", "run", *given, *arguments).strip().splitlines()[-1]
 
     @contextmanager
     def attached(self, request: ContainerRequest, **streams: Any) -> Iterator[Attached]:

@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 
 from draht import cdi
+from draht.hardware.inventory import Device, Inventory
 from draht.host.engine import HOLD_LABEL, EngineError, NoSuchContainerError
+from draht.host.usage import survey
 from engine_bench import PATIENCE, Bench, eventually
 from requirements import require
 
@@ -244,6 +246,27 @@ def test_a_container_survives_the_death_of_draht(bench: Bench) -> None:
         bench.engine().remove(container)
         eventually(lambda: not _alive(found.pid), "its process is gone")
         assert bench.found(container) is None
+
+
+# runc's foreign containers are known by their nodes alone; see test_engine_runc.
+@pytest.mark.parametrize("bench", ["podman", "docker"], indirect=True)
+def test_devices_of_containers_that_others_started_are_seen(bench: Bench) -> None:
+    """A plain ``run --device vendor/class=name`` of the same engine has no label of ours, and its device is in use."""
+    node = bench.scratch / "gpu"
+    os.mknod(node, 0o600 | stat.S_IFCHR, os.makedev(10, 229))
+    (name,), _ = bench.offer(device("0", device_nodes=(cdi.DeviceNode(path="/dev/gpu", host_path=str(node)),)))
+    container = bench.start_foreign("--device", name)
+    foreign = bench.found(container)
+    assert foreign is not None
+    assert (foreign.hold, foreign.state, foreign.cdi_names) == (None, "running", (name,))
+    inventory = Inventory(
+        machine="here",
+        source="cdi",
+        devices=(Device(id="gpu", kind="gpu", units=frozenset({"gpu"}), cdi_names=(name,), device_nodes=(str(node),)),),
+    )
+    seen = survey(inventory, bench.engine().containers())
+    assert [(usage.device, usage.by, usage.container) for usage in seen.usages] == [("gpu", "container", container)]
+    assert survey(inventory, bench.engine().containers(), ours=(container,)).usages == ()
 
 
 @pytest.mark.parametrize(
