@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -261,13 +262,20 @@ DRAHT = (sys.executable, "-c", "from draht.cli.main import main; main()")
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("engine", ["runc", "podman"])
+@pytest.mark.parametrize("engine", ["runc", "podman", "docker"])
 class TestRealContainers:
     @pytest.fixture
-    def environ(self, tmp_path: Path) -> Iterator[dict[str, str]]:
+    def environ(self, request: pytest.FixtureRequest, engine: str, tmp_path: Path) -> Iterator[dict[str, str]]:
         """An own database; all its containers are released at the end."""
         require(os.geteuid() == 0, "real containers need root here")
         environ = {**os.environ, "DRAHT_STATE_DIR": str(tmp_path / "state")}
+        if engine == "docker":
+            daemon = request.getfixturevalue("dockerd")
+            environ |= daemon.variables
+            environ |= {"DRAHT_CDI_DIR": str(daemon.cdi_directory)}
+            environ["PATH"] = f"{Path(daemon.client).parent}:{environ['PATH']}"
+        else:
+            require(shutil.which(engine), f"no {engine} on this machine")
         yield environ
         shown = self.draht(environ, "ps", "-o", "json")
         for held in json.loads(shown.stdout)["holds"]:

@@ -250,6 +250,20 @@ def test_two_databases_do_not_clean_up_each_other(tmp_path: Path) -> None:
     one.engine().remove(one.engine().containers()[0].id)
 
 
+def test_half_written_files_are_swept_when_they_are_old(place: Workplace) -> None:
+    """A writer killed in the middle leaves a temporary file; the fresh one of a living writer stays."""
+    place.run()
+    fresh = [place.cdi / ".spec.abc.tmp", place.root / "state/simulated/.nvidia-smi.1.tmp"]
+    old = [place.cdi / ".spec.def.tmp", place.root / "state/simulated/.nvidia-smi.2.tmp"]
+    others = [place.cdi / "spec.123.tmp", place.cdi / ".other"]
+    for path in (*fresh, *old, *others):
+        path.touch()
+    for path in (*old, *others):
+        os.utime(path, (1, 1))
+    place.reconcile()
+    assert [path.exists() for path in (*fresh, *old, *others)] == [True, True, False, False, True, True]
+
+
 def test_left_over_spec_and_container_are_removed(place: Workplace) -> None:
     """What no hold explains any more goes: a spec, and a container that was made but never started."""
     pid = place.fork(place.order(number=1), kill_at="created")

@@ -17,7 +17,7 @@ A hold follows the container. The rules, and why they are safe without a lock du
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Reconciled:
 
 
 def reconcile(
-    database: Database, engines: Mapping[str, Engine], *, cdi_directories: Iterable[Path] = (), judge: Judge = condition
+    database: Database, engines: Mapping[str, Engine], *, cdi_directories: Sequence[Path] = (), judge: Judge = condition
 ) -> Reconciled:
     """Make the database agree with the containers of these engines. Safe to run any number of times at once.
 
@@ -108,6 +108,7 @@ def reconcile(
     for path, of in files.items():
         if of not in now and of not in found.containers:
             _attempt(found, lambda path=path: specs.remove(path))  # type: ignore[misc]
+    specs.sweep(cdi_directories, database.directory, database.clock())
     return found
 
 

@@ -7,6 +7,7 @@ databases beside each other don't clean up each other's files, and the hold's id
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,18 @@ from draht.hardware.inventory import Device
 from draht.host.engine import EngineInfo
 from draht.host.errors import HostError
 
-__all__ = ["KIND", "Delivery", "deliver", "remove", "tag", "writable_directory", "write", "write_stubs", "written"]
+__all__ = [
+    "KIND",
+    "Delivery",
+    "deliver",
+    "remove",
+    "sweep",
+    "tag",
+    "writable_directory",
+    "write",
+    "write_stubs",
+    "written",
+]
 
 VENDOR, CLASS = "draht.dev", "gpu"
 KIND = f"{VENDOR}/{CLASS}"
@@ -29,6 +41,9 @@ KIND = f"{VENDOR}/{CLASS}"
 
 STUBS = "simulated"
 """Directory below the state directory with the files that simulated GPUs mount."""
+
+STALE_SECONDS = 60.0
+"""Age at which a temporary file is nobody's: writing one takes milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,6 +200,16 @@ def written(directories: Iterable[Path], state_directory: Path) -> dict[Path, st
             path: path.stem[len(prefix) :] for path in paths if path.name.startswith(prefix) and path.suffix == ".json"
         }
     return found
+
+
+def sweep(directories: Iterable[Path], state_directory: Path, now: float) -> None:
+    """Remove temporary files that a writer killed in the middle has left: `STALE_SECONDS` old and named as ours are."""
+    places = [(directory, ".spec.*.tmp") for directory in directories] + [(state_directory / STUBS, ".*.tmp")]
+    for directory, pattern in places:
+        with contextlib.suppress(OSError):
+            for path in directory.glob(pattern):
+                if now - path.stat().st_mtime > STALE_SECONDS:
+                    path.unlink()
 
 
 def _path(directory: Path, state_directory: Path, hold: str) -> Path:
