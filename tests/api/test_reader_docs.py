@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_every_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are written, code is run in one session, and each output block is what the code before it printed."""
+    """Files are written, code shares one namespace, and each output block is what the code before it printed."""
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     names: dict[str, object] = {}

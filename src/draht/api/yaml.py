@@ -122,6 +122,7 @@ class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader has no types
             return _CONTAINERS[kind]  # type: ignore[index]  # the composer passes no other kinds
         return scalar.resolve(value or "")[0] if implicit[0] else scalar.STR
 
+    # PyYAML calls this for every node with its parent and its key or index.
     def descend_resolver(self, current_node: Node | None, current_index: object) -> None:  # noqa: ARG002
         self.nodes += 1
         self.depth += 1
@@ -158,7 +159,7 @@ def documents(data: bytes | str, *, source: str = "<input>") -> Iterator[Node]:
             or holds or expands to more than `MAX_NODES` values. Documents before the broken one have been yielded.
     """
     loader = _loader(data, source)
-    has_aliases = (b"*" if isinstance(data, bytes) else "*") in data  # type: ignore[operator]
+    has_aliases = b"*" in data if isinstance(data, bytes) else "*" in data
     try:
         while True:
             try:
