@@ -338,6 +338,16 @@ class TestRealContainers:
         common = ("--profile", "t4-x1", "--engine", engine, "--rootfs", str(busybox_rootfs))
         assert self.draht(environ, "run", "--gpus", "1", *common, "--", "sh", "-c", command).returncode == status
 
+    @pytest.mark.parametrize(("command", "status"), [("/no/such", 127), ("no-such", 127), ("/bin", 126)])
+    def test_command_that_cannot_be_executed(
+        self, environ: dict[str, str], engine: str, busybox_rootfs: Path, command: str, status: int
+    ) -> None:
+        """127 if it isn't there, 126 if it can't be executed, as podman and docker have it; nothing stays held."""
+        common = ("--profile", "t4-x1", "--engine", engine, "--rootfs", str(busybox_rootfs))
+        ended = self.draht(environ, "run", "--gpus", "1", *common, "--", command)
+        assert (ended.returncode, "error: " in ended.stderr) == (status, True), ended.stderr
+        assert json.loads(self.draht(environ, "ps", "-o", "json").stdout)["holds"] == []
+
     def test_stdio_and_signals(self, environ: dict[str, str], engine: str, busybox_rootfs: Path) -> None:
         """Stdin, stdout and stderr are the container's; SIGTERM to draht reaches it, and all is freed."""
         common = ("--profile", "t4-x1", "--engine", engine, "--rootfs", str(busybox_rootfs))

@@ -18,6 +18,13 @@ FAILED = 125
 """Exit status for draht's own failures; everything else is the container's (as podman and docker do it)."""
 
 
+_COMMAND_FAILURES = {
+    127: re.compile(r'exec: ".*": .*(?:no such file or directory|not found)|executable file `.*` not found'),
+    126: re.compile(r'exec: ".*": .*permission denied|open executable: Permission denied', re.DOTALL),
+}
+"""Exit status → how runc and crun say that the container's command can't be executed."""
+
+
 class _MisuseError(click.UsageError):
     """Wrong options, with the status of draht's own failures."""
 
@@ -76,11 +83,23 @@ def _number(_ctx: click.Context, _option: click.Parameter, value: str | None) ->
     return int(value)
 
 
+_HELP = """Run a container with GPUs of this machine.
+
+Chooses free GPUs, holds them while the container lives, and gives them back when it ends. The exit status is the
+container's; 125 means that draht itself failed.
+
+\b
+draht run --gpus 2 registry/image -- python train.py
+draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
+"""
+
+
 @click.command(
     cls=_RunCommand,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
     short_help="Run a container with GPUs of this machine.",
+    help=_HELP,
 )
 @click.option("--gpus", callback=_number, metavar="N|all", help="How many GPUs, or `all`.")
 @click.option("--device", "names", multiple=True, metavar="NAME", help="A certain device by its CDI name; repeatable.")
@@ -105,23 +124,25 @@ def _number(_ctx: click.Context, _option: click.Parameter, value: str | None) ->
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="IMAGE|--rootfs DIR [--] [COMMAND]...")
 @click.pass_context
 def run(ctx: click.Context, /, **options: Any) -> None:
-    r"""Run a container with GPUs of this machine.
-
-    Chooses free GPUs, holds them while the container lives, and gives them back when it ends. The exit status is the
-    container's; 125 means that draht itself failed.
-
-    \b
-    draht run --gpus 2 registry/image -- python train.py
-    draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
-    """
+    """Parse, call, and end with the container's status."""
     try:
         status = _run(**options)
     except DrahtError as error:
-        from draht.host.errors import InterruptedRunError
-
-        error.exit_code = 128 + error.signal if isinstance(error, InterruptedRunError) else FAILED
+        error.exit_code = _status_of(error)
         raise
     ctx.exit(status)
+
+
+def _status_of(error: DrahtError) -> int:
+    """As podman and docker have it: 127 no such command, 126 not executable, 128+n interrupted, else 125."""
+    from draht.host.engine import EngineError
+    from draht.host.errors import InterruptedRunError
+
+    if isinstance(error, InterruptedRunError):
+        return 128 + error.signal
+    if isinstance(error, EngineError):
+        return next((status for status, words in _COMMAND_FAILURES.items() if words.search(error.message)), FAILED)
+    return FAILED
 
 
 def _run(
