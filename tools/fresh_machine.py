@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import buildcache
+import leftovers
 
 __all__ = ["SUITES", "FreshMachine", "MachineError", "fresh_machine"]
 
@@ -71,13 +72,14 @@ class MachineError(Exception):
 class FreshMachine:
     """One copy of the minimal system; see `fresh_machine`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, show: bool = False) -> None:
         self.directory = directory
+        self.show = show
 
     def run(
         self, command: str, *, user: str = "root", variables: Sequence[str] = (), timeout: float | None = None
     ) -> str:
-        """Run a shell command in the checkout; its output and errors, as they came.
+        """Run a shell command in the checkout; its output and errors, as they came, unless they are shown at once.
 
         Raises:
             subprocess.CalledProcessError: It failed; ``output`` holds what it said.
@@ -89,24 +91,12 @@ class FreshMachine:
             inner = f"exec su --preserve-environment {user} --command {shlex.quote(inner)}"
         settings = [f"HOME={home}", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
         settings += [f"{name}={value}" for name, value in os.environ.items() if REGISTRY_VARIABLES.fullmatch(name)]
-        entering = [
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--uts",
-            "--ipc",
-            "bash",
-            "-c",
-            ENTER,
-            "enter",
-        ]
+        entering = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "bash", "-c"]
         done = subprocess.run(
-            [*entering, self.directory, inner, *settings, *variables],
+            [*entering, ENTER, "enter", self.directory, inner, *settings, *variables],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=None if self.show else subprocess.PIPE,
+            stderr=None if self.show else subprocess.STDOUT,
             text=True,
             errors="replace",
             timeout=timeout,
@@ -114,7 +104,7 @@ class FreshMachine:
         )
         if done.returncode != 0:
             raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
-        return done.stdout
+        return done.stdout or ""
 
     def add_user(self, name: str) -> None:
         """Add a person who may become root with sudo, without a password, and owns the checkout."""
@@ -126,25 +116,32 @@ class FreshMachine:
 
 
 @contextlib.contextmanager
-def fresh_machine(suite: str) -> Iterator[FreshMachine]:
-    """A new machine of a Debian suite with the last commit of this checkout; removed at the end.
+def fresh_machine(suite: str, *, show: bool = False) -> Iterator[FreshMachine]:
+    """A new machine of a Debian suite with the last commit of this checkout; removed at the end, or by the next run.
+
+    Args:
+        suite: One of `SUITES`.
+        show: Pass on what commands print instead of returning it.
 
     Raises:
         MachineError: It can't be made on this host.
     """
     if os.geteuid() != 0:
         raise MachineError("making a fresh machine needs root")
+    leftovers.sweep_dead_runs()
     base = _base(suite)
-    directory = Path(tempfile.mkdtemp(prefix="draht-machine-"))
+    directory = Path(tempfile.mkdtemp(prefix=leftovers.PREFIX))
+    leftovers.record(directory)
     try:
         machine = directory / "root"
         subprocess.run(["cp", "--archive", "--reflink=auto", base, machine], check=True)
         for name in REGISTRY_FILES:
             _copy(Path(name), machine / name.lstrip("/"))
         subprocess.run(["git", "clone", "--quiet", "--no-local", ROOT, machine / CHECKOUT.lstrip("/")], check=True)
-        yield FreshMachine(machine)
+        yield FreshMachine(machine, show=show)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        leftovers.sweep(directory)
+        leftovers.forget(directory)
 
 
 def _base(suite: str) -> Path:
@@ -203,16 +200,16 @@ def main() -> None:
     parser.add_argument("command", nargs="+", help="a shell command; several run one after another on one machine")
     asked = parser.parse_args()
     try:
-        with fresh_machine(asked.suite) as machine:
+        with fresh_machine(asked.suite, show=True) as machine:
             if asked.user:
                 machine.add_user("user")
             for command in asked.command:
                 print(f"$ {command}", flush=True)
-                print(machine.run(command, user="user" if asked.user else "root"), flush=True)
+                machine.run(command, user="user" if asked.user else "root")
     except MachineError as error:
         sys.exit(f"fresh machine: {error}")
     except subprocess.CalledProcessError as error:
-        sys.exit(f"{error.output}\nfresh machine: `{error.cmd}` ended with status {error.returncode}")
+        sys.exit(f"fresh machine: `{error.cmd}` ended with status {error.returncode}")
 
 
 if __name__ == "__main__":
