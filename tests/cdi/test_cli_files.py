@@ -172,6 +172,8 @@ def test_inject_looks_nodes_up_below_another_root(tmp_path: Path) -> None:
         (b"[]", "not a JSON object"),
         (b"\xff\xfe\x00", "not JSON"),
         (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'{"a": 1e999}', "1e999 is too large a number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
         (b"[" * 100_000, "nested too deep"),
         (b'{"linux": []}', "linux is not an object"),
         (b'{"linux": {"devices": {}}}', "linux.devices is not a list"),

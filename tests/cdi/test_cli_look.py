@@ -176,7 +176,8 @@ def test_dirs(place: Place, tmp_path: Path) -> None:
 def test_directories_from_the_environment(place: Place) -> None:
     """DRAHT_CDI_DIRS names several directories; --dir on the command line takes their place."""
     both = {"DRAHT_CDI_DIRS": f"{place.etc}:{place.run}"}
-    assert len(_parsed(run("cdi", "dirs", "-o", "json", environment=both), "json")) == 2
+    paths = [report["path"] for report in _parsed(run("cdi", "dirs", "-o", "json", environment=both), "json")]
+    assert paths == [str(place.etc), str(place.run)]
     one = run("cdi", "dirs", "--dir", str(place.run), "-o", "json", environment=both)
     assert [report["path"] for report in _parsed(one, "json")] == [str(place.run)]
 

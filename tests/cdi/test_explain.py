@@ -127,6 +127,21 @@ def test_a_broken_file_of_the_kind(machine: Machine) -> None:
     assert machine.resolves("nvidia.com/gpu=0")
 
 
+def test_a_broken_file_that_explains_everything_is_the_only_reason(machine: Machine) -> None:
+    """That the kind isn't offered is no second reason where the file that should offer it is broken."""
+    machine.put("broken/unknown-key.yaml", machine.etc / "nvidia.yaml")
+    machine.put("valid/intel-npu.yaml", machine.etc / "npu.yaml")
+    assert [each.cause for each in machine.ask("nvidia.com/gpu=0").names[0].findings] == ["broken-file"]
+
+
+def test_a_broken_file_that_does_not_mention_the_device_comes_last(machine: Machine) -> None:
+    """A broken file of the kind is less likely the reason if the device isn't in it, and is shown nevertheless."""
+    machine.put("broken/unknown-key.yaml", machine.etc / "broken.yaml")
+    machine.put("valid/nvidia-small.yaml", machine.etc / "nvidia.yaml")
+    causes = [finding.cause for finding in machine.ask("nvidia.com/gpu=77").names[0].findings]
+    assert causes == ["unknown-device", "broken-file"]
+
+
 def test_a_version_that_is_too_low(machine: Machine) -> None:
     """The file that said 0.4.0 and used more: the hint's version makes it valid."""
     path = machine.put("broken/nvidia-0.4.0-hostpath.yaml", machine.etc / "nvidia.yaml")
@@ -178,6 +193,13 @@ def test_two_files_in_conflict(machine: Machine) -> None:
     assert set(finding.paths) == {str(one), str(two)}
     subprocess.run(_command(finding.next_step), check=True)
     assert machine.resolves("nvidia.com/gpu=all")
+
+
+def test_a_conflict_about_other_devices_is_not_blamed(machine: Machine) -> None:
+    """For a name that none of the files in conflict defines, the reason is that nobody offers it."""
+    machine.put("valid/nvidia-small.yaml", machine.etc / "nvidia.yaml")
+    machine.put("valid/nvidia-nixos.json", machine.etc / "nvidia-container-toolkit.json")
+    assert [each.cause for each in machine.ask("nvidia.com/gpu=7").names[0].findings] == ["unknown-device"]
 
 
 def test_a_conflict_hides_a_clean_definition_of_another_directory(machine: Machine) -> None:

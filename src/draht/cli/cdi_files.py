@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
@@ -143,7 +144,7 @@ def _conflicts(directories: Sequence[str]) -> list[Problem]:
 
 def _oci(data: bytes, source: str) -> dict[str, Any]:
     try:
-        oci = json.loads(data, parse_constant=_refuse_constant)
+        oci = json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise SpecError("the JSON is nested too deep", where=source) from None
     except ValueError as error:
@@ -155,3 +156,10 @@ def _oci(data: bytes, source: str) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:60]} is too large a number")
+    return number
