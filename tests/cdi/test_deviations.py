@@ -74,6 +74,14 @@ def test_bounds_of_ours(oracle: Oracle) -> None:
     assert ours(text)["accepted"] is False
 
 
+def test_many_final_colons_are_refused(oracle: Oracle) -> None:
+    """Each colon that ends an unquoted text inside brackets costs a reading of its own, so there may be few."""
+    for colons, accepted in ((40, True), (60, False)):
+        text = (HEAD + f"containerEdits: {{env: [{', '.join(['A=b:'] * colons)}]}}").encode()
+        assert oracle.call("cdi.parse", data=text)["accepted"] is True
+        assert ours(text)["accepted"] is accepted
+
+
 def test_an_unreadable_directory_ends_gos_scan(tmp_path: Path, oracle: Oracle) -> None:
     """A file in the place of a directory hides the directories after it from Go, not from draht."""
     (tmp_path / "file").touch()

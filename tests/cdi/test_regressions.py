@@ -66,6 +66,11 @@ CASES = {
     "a question mark is text outside brackets and in quotes": Case(
         HEAD + "annotations:\n  a: b?c\n  d: e? f\ncontainerEdits: {env: ['A=b?c']}", True
     ),
+    "a colon may end an unquoted text inside brackets": Case(
+        HEAD + "annotations: {é: b:, c: d:}\ncontainerEdits: {env: [PATH=/a:, B=c:]}", True
+    ),
+    "a private-use character is not taken for a colon": Case(HEAD + "annotations: {a: \uf8ff}", True),
+    "a colon before another mark of a flow collection": Case(HEAD + "containerEdits: {env: [A=b:{}]}", False),
     "an anchor may be defined again": Case(HEAD + "annotations: {a: &x b, c: &x d, e: *x }", True),
     "a merge is not stopped by a key that looks like a number": Case(
         HEAD + "annotations: {1: mine, <<: {1: theirs}}", True

@@ -18,6 +18,10 @@ from draht.cdi.errors import SpecError
 __all__ = ["Node", "compose"]
 
 _TAG_PREFIX = "tag:yaml.org,2002:"
+_COLON = "\uf8ff"
+"""Stands in for a colon that libyaml refuses; a private-use character without a meaning of its own."""
+_MOST_FINAL_COLONS = 50
+_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
@@ -62,6 +66,34 @@ def compose(data: bytes, *, source: str) -> Node | None:
         draht.api.yaml.YamlError: The text isn't YAML or is beyond a bound.
         SpecError: An alias has no anchor, or it is YAML that engines don't read.
     """
+    text: bytes | str = data
+    for _ in range(_MOST_FINAL_COLONS):
+        try:
+            return _compose(text, source)
+        except yaml.YamlError as error:
+            if "found unexpected ':'" not in error.message or error.line is None or error.column is None:
+                raise
+            if not isinstance(text, str):
+                text = _as_text(text)
+                if _COLON in text:
+                    raise
+            text = _keep_colon(text, error.line, error.column)
+    return _compose(text, source)
+
+
+def _keep_colon(text: str, line: int, column: int) -> str:
+    """Put a stand-in for the colon at a place.
+
+    ``[A=b:]`` is a text that ends in a colon for engines, and a mistake for libyaml.
+    """
+    start = 0
+    for found, _ in zip(_LINE_END.finditer(text), range(line - 1), strict=False):
+        start = found.end()
+    at = start + column - 1
+    return f"{text[:at]}{_COLON}{text[at + 1 :]}"
+
+
+def _compose(data: bytes | str, source: str) -> Node | None:
     events = yaml.first_document_events(data, source=source)
     start = next(events, None)
     if not isinstance(start, yaml.DocumentStartEvent):
@@ -72,15 +104,19 @@ def compose(data: bytes, *, source: str) -> Node | None:
             where=f"{source}:1",
             hint="remove the directive: engines refuse any other",
         )
-    composer = _Composer(source, _as_text(data) if b"\\/" in data or b"\\\0/" in data else "")
+    if isinstance(data, str):
+        composer = _Composer(source, data, has_colons=True)
+    else:
+        composer = _Composer(source, _as_text(data) if b"\\" in data else "", has_colons=False)
     return composer.node(next(events), events)
 
 
 class _Composer:
     """The state of one composition: the anchors so far, and the text if escapes have to be looked at."""
 
-    def __init__(self, source: str, text: str) -> None:
+    def __init__(self, source: str, text: str, *, has_colons: bool) -> None:
         self.source = source
+        self.has_colons = has_colons
         self.text = text
         self.anchors: dict[str, Node] = {}
         self.flow = 0
@@ -108,7 +144,7 @@ class _Composer:
         return node
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
-        node = Node("scalar", event, event.value)
+        node = Node("scalar", event, event.value.replace(_COLON, ":") if self.has_colons else event.value)
         node.quoted = bool(event.style)
         self._annotate(node, event.tag, event.anchor)
         if self.flow and not event.style and "?" in event.value:
