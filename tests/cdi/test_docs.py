@@ -31,7 +31,7 @@ def test_the_page_lists_the_deviations() -> None:
     _, _, rest = text.partition("| What | draht | The Go library v1.1.2 | Why |\n|---|---|---|---|\n")
     table, _, _ = rest.partition("\n\n")
     rows = [f"| {each.name} | {each.ours} | {each.theirs} | {each.reason} |" for each in DEVIATIONS]
-    assert table.strip().splitlines() == rows
+    assert table.strip().splitlines() == rows, "the table should be:\n" + "\n".join(rows)
 
 
 def test_the_page_explains_every_cause() -> None:
