@@ -142,30 +142,45 @@ def test_hostile_contents_stay_within_memory_and_time(specs: Path) -> None:
     assert done.stdout.split() == [str(len(_CONTENTS)), GOOD_NAME], done.stderr
 
 
-def test_mutated_specs_never_raise_anything_else() -> None:
-    """A real spec with bytes changed, cut and doubled is a spec or a `CDIError`, never another exception."""
-    seed = int(os.environ.get("DRAHT_SEED", "20261130"))
-    random_ = random.Random(seed)
+def _mutated(original: bytes, random_: random.Random) -> bytes:
+    """A text with some bytes changed, cut, doubled, or YAML's special characters put in."""
+    data = bytearray(original)
+    for _ in range(random_.randint(1, 8)):
+        place = random_.randrange(len(data) + 1)
+        match random_.randrange(4):
+            case 0:
+                data[place : place + 1] = random_.randbytes(1)
+            case 1:
+                del data[place : place + random_.randint(1, 50)]
+            case 2:
+                data[place:place] = data[place : place + random_.randint(1, 200)]
+            case _:
+                data[place:place] = random_.choice([b"&a ", b"*a ", b"<<: ", b"!!int ", b"null", b"- ", b"{", b"]"])
+    return bytes(data)
+
+
+def _check_mutated(cases: int) -> None:
+    seed = int(os.environ.get("DRAHT_FUZZ_SEED", "20261130"))
     originals = [path.read_bytes() for path in sorted((CORPUS / "valid").iterdir())]
-    for case in range(int(os.environ.get("DRAHT_FUZZ_CASES", "1500"))):
-        data = bytearray(random_.choice(originals))
-        for _ in range(random_.randint(1, 8)):
-            place = random_.randrange(len(data) + 1)
-            match random_.randrange(4):
-                case 0:
-                    data[place : place + 1] = random_.randbytes(1)
-                case 1:
-                    del data[place : place + random_.randint(1, 50)]
-                case 2:
-                    data[place:place] = data[place : place + random_.randint(1, 200)]
-                case _:
-                    data[place:place] = random_.choice([b"&a ", b"*a ", b"<<: ", b"!!int ", b"null", b"- ", b"{", b"]"])
-            data = data or bytearray(b" ")
+    for case in range(cases):
+        random_ = random.Random(f"{seed}/{case}")
+        data = _mutated(random_.choice(originals), random_)
         try:
-            spec, problems = cdi.check(bytes(data))
+            spec, problems = cdi.check(data)
         except Exception as error:  # noqa: BLE001 - the point is that there is none
-            pytest.fail(f"DRAHT_SEED={seed} case {case}: {type(error).__name__}: {error}\n{bytes(data)!r}")
+            pytest.fail(f"DRAHT_FUZZ_SEED={seed}, case {case}: {type(error).__name__}: {error}\n{data!r}")
         assert spec is not None or problems
+
+
+def test_mutated_specs_never_raise_anything_else() -> None:
+    """A real spec with bytes changed, cut and doubled is a spec or has problems, never another exception."""
+    _check_mutated(1500)
+
+
+@pytest.mark.fuzz
+def test_many_mutated_specs_never_raise_anything_else() -> None:
+    """The same at length."""
+    _check_mutated(int(os.environ.get("DRAHT_FUZZ_CASES", "100000")))
 
 
 # --- things that are no files -----------------------------------------------------------------------------------------
