@@ -109,12 +109,20 @@ class TestTickets:
         """Numbers grow, also over tickets that are gone, and a ticket is read as it was drawn."""
         first, second = self.draw(database), self.draw(database)
         with database.transaction() as tx:
-            waiting.withdraw(tx, second.number, "changed their mind")
-            waiting.withdraw(tx, second.number, "a second time does nothing")
+            waiting.withdraw(tx, second, "changed their mind")
+            waiting.withdraw(tx, second, "a second time does nothing")
         third = self.draw(database)
         assert first.number < second.number < third.number
         with database.reading() as tx:
             assert waiting.tickets(tx) == [first, third]
+
+    def test_a_number_of_another_database_is_not_withdrawn(self, database: Database) -> None:
+        """Numbers begin anew after a loss: who withdraws an old ticket must not hit a stranger's."""
+        mine = self.draw(database)
+        stranger = msgspec.structs.replace(mine, process=ProcessIdentity(pid=1, started=1, boot_id="b"))
+        with database.transaction() as tx:
+            waiting.withdraw(tx, stranger, "it gave up")
+            assert waiting.tickets(tx) == [mine]
 
     def test_expiry(self, database: Database) -> None:
         """The dead and those past their deadline go with a reason; the stopped stay but don't count."""

@@ -129,6 +129,22 @@ def test_a_running_container_without_a_row_is_adopted_once(place: Workplace) -> 
     assert [entry.event for entry in place.audit("h1")] == ["adopted"]
 
 
+def test_a_container_that_is_coming_is_adopted_unless_it_was_released(place: Workplace) -> None:
+    """Its draht lives and will start it: it needs its hold; but if somebody freed that on purpose, it won't start."""
+    coming = ours(place, "h1", state="created", starter=myself())
+    engine = Listing(place, [coming])
+    assert reconcile(place.database, {"fake": engine}).adopted == ["h1"]
+    assert [one.state for one in place.holds()] == ["starting"]
+    with place.database.transaction() as tx:
+        holds.delete(tx, "h1", "released by hand")
+    assert reconcile(place.database, {"fake": engine}).adopted == []
+    assert place.holds() == []
+    taken = ours(place, "h2", state="created", starter=myself())
+    add(place, hold("h3"), "unit")
+    assert reconcile(place.database, {"fake": Listing(place, [taken])}).problems == []
+    assert [one.id for one in place.holds()] == ["h3"]
+
+
 def test_two_running_containers_with_one_device_are_told(place: Workplace) -> None:
     """After the loss of a database that can't be undone by draht alone, but it is said, and written down once."""
     engine = Listing(place, [ours(place, "h1"), ours(place, "h2")])

@@ -235,6 +235,24 @@ def test_lost_database_between_create_and_start(place: Workplace) -> None:
     assert (place.holds(), place.specs()) == ([], [])
 
 
+@pytest.mark.parametrize("moment", ["created", "recorded", "marked-running"])
+def test_lost_database_and_another_command_before_the_start(place: Workplace, moment: str) -> None:
+    """Another command meets the empty database first: it gives the container that is about to start its hold back."""
+    refused = []
+
+    def steps(name: str) -> None:
+        if name == moment:
+            for path in (place.root / "state").glob("state.db*"):
+                path.unlink()
+            with pytest.raises(NotFreeError):
+                place.run(number=1)
+            refused.append(name)
+
+    assert run(place.host(steps), place.order(["sh", "-c", "exit 5"], number=8)).status == 5
+    assert refused == [moment]
+    place.consistent()
+
+
 def test_two_databases_do_not_clean_up_each_other(tmp_path: Path) -> None:
     """Containers and specs carry whose they are; another state directory on the same engine leaves them alone."""
     one, two = Workplace(root=tmp_path / "one"), Workplace(root=tmp_path / "two")

@@ -4,10 +4,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from draht.driver.errors import StateError
 from draht.host.errors import NotFreeError
 from running import Workplace, wait_for
 
@@ -123,6 +125,31 @@ def test_a_stopped_waiter_keeps_its_place_but_lets_others_pass(place: Workplace)
     assert len(place.tickets()) == 1
     os.kill(stopped, signal.SIGCONT)
     assert wait_for(stopped) == 0
+    place.consistent()
+
+
+@pytest.mark.parametrize("how", ["gone", "garbage"])
+def test_waiting_survives_the_loss_of_the_database(place: Workplace, how: str) -> None:
+    """Everybody queues again, running containers keep their GPUs, and all are served in the end."""
+    place.run(gate(place, "holder"), number=8, detach=True)
+    until(lambda: order(place) == ["holder"])
+    before, log = place.holds(), place.root / "failures"
+    waiters = [place.fork(place.order(number=8, wait=60), log=log) for _ in range(2)]
+    until(lambda: len(place.tickets()) == 2)
+    for path in (place.root / "state").glob("state.db*"):
+        path.unlink()
+    if how == "garbage":
+        place.database.path.write_bytes(b"garbage" * 1000)
+
+    def queued_again() -> bool:
+        with suppress(StateError):
+            return len(place.tickets()) == 2 and bool(place.reconcile()) and bool(place.holds())
+        return False
+
+    until(queued_again)
+    assert [one.devices for one in place.holds()] == [held.devices for held in before]
+    (place.root / "holder").touch()
+    assert [wait_for(pid) for pid in waiters] == [0, 0], log.read_text()
     place.consistent()
 
 

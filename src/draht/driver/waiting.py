@@ -111,10 +111,17 @@ def tickets(tx: Transaction) -> list[Ticket]:
     ]
 
 
-def withdraw(tx: Transaction, number: int, why: str) -> None:
-    """Give a ticket back; nothing happens if it is gone already."""
-    if tx.connection.execute("DELETE FROM waiting WHERE ticket = ?", (number,)).rowcount:
-        audit.record(tx, "withdrawn", None, f"ticket {number}: {why}")
+def withdraw(tx: Transaction, ticket: Ticket, why: str) -> None:
+    """Give a ticket back; nothing happens if it is gone already.
+
+    The process counts too: in a database that was lost and begun anew, the number may be somebody else's.
+    """
+    changed = tx.connection.execute(
+        "DELETE FROM waiting WHERE ticket = ? AND pid = ? AND started = ?",
+        (ticket.number, ticket.process.pid, ticket.process.started),
+    ).rowcount
+    if changed:
+        audit.record(tx, "withdrawn", None, f"ticket {ticket.number}: {why}")
 
 
 def expire(tx: Transaction, *, judge: Callable[[ProcessIdentity], Condition] = condition) -> list[Ticket]:
@@ -126,9 +133,9 @@ def expire(tx: Transaction, *, judge: Callable[[ProcessIdentity], Condition] = c
     for ticket in tickets(tx):
         state = judge(ticket.process)
         if state == "dead":
-            withdraw(tx, ticket.number, "its process is gone")
+            withdraw(tx, ticket, "its process is gone")
         elif ticket.deadline is not None and ticket.deadline + GRACE_SECONDS < tx.now:
-            withdraw(tx, ticket.number, "its deadline has passed")
+            withdraw(tx, ticket, "its deadline has passed")
         elif state == "alive":
             waiting.append(ticket)
     return waiting

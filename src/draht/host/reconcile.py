@@ -8,8 +8,10 @@ A hold follows the container. The rules, and why they are safe without a lock du
   The starter was seen dead before the engine was asked, so nobody starts the container afterwards.
 - An engine that can't be asked says nothing: its holds stay. Neither does the absence of another user's container,
   whose engine may keep containers per user; there the container's first process decides, if one was recorded.
-- A running container of this database without a row gets its hold back from its labels (the database was lost). It has
-  to be seen running *after* the row was found missing: a hold is deleted only after its container is gone.
+- A container of this database without a row that runs, or is made by a draht that lives, gets its hold back from its
+  labels (the database was lost). It has to be seen *after* the row was found missing: a hold is deleted only after its
+  container is gone.
+- Nothing is chosen in a database that was begun anew before one reconcile has passed over it (`holds.is_settled`).
 - Created or ended containers without a row whose starter is dead, and specs without a row, are left-overs and removed.
   Their hold was inserted before they were made, so a missing row means that it was freed.
 """
@@ -25,7 +27,7 @@ import msgspec
 
 from draht.api.errors import DrahtError
 from draht.driver import audit, holds, waiting
-from draht.driver.database import Database, Transaction
+from draht.driver.database import Database
 from draht.driver.errors import HeldError
 from draht.driver.holds import HeldDevice, Hold
 from draht.driver.process import Condition, ProcessIdentity, boot_id, condition, identify
@@ -87,7 +89,7 @@ def reconcile(
     found = Reconciled()
     with database.transaction() as tx:
         waiting.expire(tx, judge=judge)
-        known = holds.all_holds(tx)
+        known, origin = holds.all_holds(tx), holds.origin(tx)
     orphans = [hold for hold in known if judge(hold.starter) == "dead"]
     # Files are listed before the rows are read again below, see the last rule.
     files = specs.written(cdi_directories, database.directory)
@@ -108,6 +110,8 @@ def reconcile(
     for path, of in files.items():
         if of not in now and of not in found.containers:
             _attempt(found, lambda path=path: specs.remove(path))  # type: ignore[misc]
+    with database.transaction() as tx:
+        holds.mark_settled(tx, origin)
     specs.sweep(cdi_directories, database.directory, database.clock())
     return found
 
@@ -141,6 +145,12 @@ def _is_ours(container: Container, database: Database) -> bool:
 
 def _may_run(container: Container) -> bool:
     return container.state in ("running", "unknown")
+
+
+def _is_coming(container: Container, judge: Judge) -> bool:
+    """Made, not started, and its draht lives."""
+    facts = read_facts(container)
+    return container.state == "created" and facts is not None and judge(facts.starter) != "dead"
 
 
 def _observe(database: Database, hold: Hold, containers: list[Container], found: Reconciled) -> None:
@@ -199,9 +209,9 @@ def _strays(
     found: Reconciled,
     judge: Judge,
 ) -> None:
-    """Containers of this database that it doesn't know: adopt what runs, remove what doesn't."""
-    running = {container.id for container in containers if _may_run(container)}
-    if running:
+    """Containers of this database that it doesn't know: adopt what runs or is about to, remove what doesn't."""
+    living = {container.id for container in containers if _may_run(container) or _is_coming(container, judge)}
+    if living:
         again = {name: engines[name] for name in {container.engine for container in containers}}
         try:
             seen = {c.id: c for engine in again.values() for c in engine.containers()}
@@ -209,30 +219,27 @@ def _strays(
             found.problems.append(f"containers without a hold can't be looked at again: {error}")
             return
         for container in containers:
-            if container.id in running and container.id in seen and _may_run(seen[container.id]):
-                _adopt(
-                    database,
-                    seen[container.id],
-                    [str(path) for path, of in files.items() if of == container.hold],
-                    found,
-                )
+            now = seen.get(container.id)
+            if container.id in living and now is not None and (_may_run(now) or _is_coming(now, judge)):
+                _adopt(database, now, [str(path) for path, of in files.items() if of == container.hold], found)
     for container in containers:
         facts = read_facts(container)
         let_go = facts is None or judge(facts.starter) == "dead" or (facts.detached and container.state == "exited")
-        if container.id not in running and let_go:
+        if container.id not in living and let_go:
             _attempt(found, lambda container=container: engines[container.engine].remove(container.id))  # type: ignore[misc]
 
 
 def _adopt(database: Database, container: Container, paths: Iterable[str], found: Reconciled) -> None:
-    """Write the row of a running container again."""
+    """Write the row of a container again."""
     facts = read_facts(container)
     assert container.hold is not None
     if facts is None or not facts.units:
         found.problems.append(f"container {container.name} runs with hold {container.hold}, whose facts are unreadable")
         return
+    runs = _may_run(container)
     hold = Hold(
         id=container.hold,
-        state="running",
+        state="running" if runs else "starting",
         engine=container.engine,
         container=container.id,
         init=identify(container.pid) if container.pid else None,
@@ -243,16 +250,21 @@ def _adopt(database: Database, container: Container, paths: Iterable[str], found
         command=facts.command,
         uid=facts.uid,
         user=facts.user,
-        starter=msgspec.structs.replace(facts.starter, pid=0) if facts.detached else facts.starter,
+        starter=msgspec.structs.replace(facts.starter, pid=0) if facts.detached and runs else facts.starter,
         since=facts.since,
     )
     with database.transaction() as tx:
-        if holds.find(tx, hold.id) is not None:
+        events = {entry.event for entry in audit.entries(tx, hold.id)}
+        if holds.find(tx, hold.id) is not None or (not runs and "freed" in events):
+            # There already; or released by somebody while it was made, which its draht is about to find out.
             return
         try:
             holds.insert(tx, hold, facts.units, specs=paths, event="adopted")
         except HeldError:
-            if not _told(tx, hold.id):
+            if not runs:
+                # Its draht finds its hold missing before it starts the container.
+                return
+            if "conflict" not in events:
                 audit.record(tx, "conflict", hold.id, f"container {container.name} runs with devices held by others")
             found.containers[hold.id] = container
             found.problems.append(
@@ -261,10 +273,6 @@ def _adopt(database: Database, container: Container, paths: Iterable[str], found
             return
     found.adopted.append(hold.id)
     found.containers[hold.id] = container
-
-
-def _told(tx: Transaction, hold: str) -> bool:
-    return any(entry.event == "conflict" for entry in audit.entries(tx, hold))
 
 
 def read_facts(container: Container) -> Facts | None:

@@ -132,6 +132,8 @@ def _hold(host: Host, order: Order, info: EngineInfo) -> tuple[Hold, Choice, spe
 
     def settle() -> None:
         nonlocal state
+        if host.cache is not None:
+            host.cache.refresh()
         directories = [path for path in {host.cdi_directory, directory} if path]
         state = reconcile(host.database, host.engines, cdi_directories=directories)
         for problem in state.problems:

@@ -12,11 +12,13 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from draht.driver import holds, waiting
 from draht.driver.database import Database
+from draht.driver.errors import StateError, StateLostError
 from draht.driver.holds import HeldDevice, Hold
 from draht.driver.process import condition
 from draht.driver.waiting import Demand, Ticket
@@ -71,6 +73,7 @@ class Attempt:
 class _Look:
     """What one look saw."""
 
+    unsettled: bool = False
     hold: Hold | None = None
     choice: Choice | None = None
     ticket: Ticket | None = None
@@ -93,16 +96,28 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
     deadline = attempt.monotonic() + attempt.wait
     attempt.settle()
     ticket: Ticket | None = None
+    lost = False
     settled, examined = attempt.monotonic(), frozenset[str]()
     try:
         while True:
-            look = _look(attempt, wanted, ticket)
+            try:
+                look = _look(attempt, wanted, ticket)
+            except StateLostError as error:
+                # It has been moved aside. Once is bad luck, twice is a broken disk.
+                if lost:
+                    raise
+                attempt.say(f"note: {error}")
+                look, lost = _Look(unsettled=True), True
+            if look.unsettled:
+                # Lost since we looked: what runs has to get its holds back before anything is chosen.
+                attempt.settle()
+                continue
             if look.hold is not None and look.choice is not None:
                 ticket = None
                 return look.hold, look.choice
             if attempt.wait <= 0:
                 raise _not_free(attempt, look)
-            if ticket is None:
+            if ticket != look.ticket:
                 ticket = look.ticket
                 attempt.say(_waiting_line(attempt, look))
             if attempt.monotonic() >= deadline:
@@ -116,8 +131,9 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
             _pause(attempt, deadline)
     finally:
         if ticket is not None:
-            with attempt.database.transaction() as tx:
-                waiting.withdraw(tx, ticket.number, "it gave up")
+            # If the database can't be used, the ticket ends with this process.
+            with suppress(StateError), attempt.database.transaction() as tx:
+                waiting.withdraw(tx, ticket, "it gave up")
 
 
 def moment(seconds: float) -> str:
@@ -130,7 +146,13 @@ def moment(seconds: float) -> str:
 def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None) -> _Look:
     look = _Look(ticket=ticket, outside=attempt.outside())
     with attempt.database.transaction() as tx:
+        if not holds.is_settled(tx):
+            look.unsettled = True
+            return look
         queue = waiting.expire(tx)
+        if ticket not in queue:
+            # None yet, or the database was lost: then everybody queues again.
+            ticket = look.ticket = None
         look.before = [other for other in queue if ticket is None or other.number < ticket.number]
         look.taken = holds.held_units(tx)
         taken = look.taken.keys() | look.outside.keys()
@@ -141,7 +163,7 @@ def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None) -> 
             hold, paths = attempt.make(choice)
             holds.insert(tx, hold, choice.units, specs=paths)
             if ticket is not None:
-                waiting.withdraw(tx, ticket.number, f"served with hold {hold.id}")
+                waiting.withdraw(tx, ticket, f"served with hold {hold.id}")
             look.hold, look.choice = hold, choice
             return look
         look.held = holds.all_holds(tx)
@@ -164,8 +186,12 @@ def _pause(attempt: Attempt, deadline: float) -> None:
 
 
 def _last_change(database: Database) -> int:
-    with database.reading() as tx:
-        return int(tx.connection.execute("SELECT COALESCE(MAX(id), 0) FROM audit").fetchone()[0])
+    """A number that grows with every change; -1 while the database can't be read, which the next look settles."""
+    try:
+        with database.reading() as tx:
+            return int(tx.connection.execute("SELECT COALESCE(MAX(id), 0) FROM audit").fetchone()[0])
+    except StateError:
+        return -1
 
 
 def _abandoned(held: Sequence[Hold]) -> frozenset[str]:
