@@ -14,6 +14,7 @@ from draht.cdi.version import enforced_version
 from oracle_client import Oracle
 
 DEVICE = "devices: [{name: a, containerEdits: {env: [A=B]}}]\n"
+JSON = '{"cdiVersion": "1.1.0", "kind": "v/c", "devices": [{"name": "a", "containerEdits": {"env": ["A=B"]}}]}'
 HEAD = f"cdiVersion: 1.1.0\nkind: v/c\n{DEVICE}"
 
 
@@ -92,7 +93,8 @@ CASES = {
     "a number that starts with a sign after its base": Case(
         HEAD + "containerEdits: {hooks: [{hookName: prestart, path: x, timeout: 0b-11}]}", True
     ),
-    "what follows a flow collection ends the document": Case('{"cdiVersion": "1.1.0"} x: y', False),
+    "what follows the document must begin like YAML": Case(JSON + '"', False),
+    "what follows the document may be anything that begins like YAML": Case(JSON + " x", True),
 }
 
 

@@ -108,7 +108,11 @@ def _compose(data: bytes | str, source: str) -> Node | None:
         composer = _Composer(source, data, has_colons=True)
     else:
         composer = _Composer(source, _as_text(data) if b"\\" in data else "", has_colons=False)
-    return composer.node(next(events), events)
+    root = composer.node(next(events), events)
+    # The document has to end, too: whether it does shows in what comes next, which may be no YAML.
+    after = next(events, None)
+    assert after is None
+    return root
 
 
 class _Composer:
