@@ -42,7 +42,7 @@ def worker(locks: str, seconds: float) -> list[str]:
     return ["sh", "-c", script]
 
 
-def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, bound: float) -> None:
+def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, bound: float, losses: int = 0) -> None:
     """Start runs, kill a third of them or their containers, and check that nothing is lost, left or held twice.
 
     Args:
@@ -52,6 +52,7 @@ def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, 
         locks: Directory of the lock files.
         seen_as: Its path inside the containers.
         bound: Seconds after which the test gives up.
+        losses: How often the database is destroyed meanwhile; its trail can't explain everything then.
     """
     chance = random.Random(seed)
     failures = place.root / "failures"
@@ -65,6 +66,7 @@ def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, 
         )
         children.add(place.fork(order, log=failures))
     end = time.monotonic() + bound
+    left = losses
     killed = 0
     while children:
         assert time.monotonic() < end, f"seed {seed}: {len(children)} runs never ended"
@@ -74,6 +76,9 @@ def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, 
             assert os.waitstatus_to_exitcode(status) in (0, 125, 137, -signal.SIGKILL), f"seed {seed}"
             continue
         time.sleep(chance.uniform(0, 0.05))
+        if len(children) < runs * left // (losses + 1):
+            left -= 1
+            _destroy(place, chance)
         if killed >= runs // 3 or not children:
             continue
         if chance.random() < 0.6:
@@ -81,15 +86,18 @@ def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, 
             killed += 1
         elif running := [one.pid for one in place.containers() if one.pid and one.state == "running"]:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(chance.choice(running), signal.SIGKILL)
+                place.kill(chance.choice(running))
                 killed += 1
     assert wait_for(place.fork(place.order(number=8, wait=bound), log=failures)) == 0, f"seed {seed}: a device is lost"
     place.reconcile()
-    place.consistent()
+    place.consistent(explained=not losses)
     assert place.holds() == []
+    assert not left, f"seed {seed}: the database was destroyed {losses - left} times only"
     assert not (locks / "violations").exists(), (locks / "violations").read_text()
     started = [line.split() for line in (locks / "started").read_text().splitlines()]
     assert len(started) >= runs // 4, f"seed {seed}: too little has run to prove anything"
+    if losses:
+        return
     told = {entry.hold: entry.detail for entry in place.audit() if entry.event == "held"}
     for hold, devices in started:
         for device in devices.split(","):
@@ -97,3 +105,14 @@ def chaos(place: Workplace, seed: int, *, runs: int, locks: Path, seen_as: str, 
     ended = failures.read_text().splitlines() if failures.exists() else []
     surprises = [line for line in ended if not line.startswith(EXPECTED)]
     assert not surprises, f"seed {seed}: {surprises}"
+
+
+def _destroy(place: Workplace, chance: random.Random) -> None:
+    """Delete the database, or write garbage over it, while others use it."""
+    path = place.database.path
+    if chance.random() < 0.5:
+        for one in path.parent.glob("state.db*"):
+            one.unlink(missing_ok=True)
+    elif path.exists():
+        with path.open("r+b") as file:
+            file.write(chance.randbytes(8192))

@@ -29,6 +29,14 @@ def test_no_device_is_ever_held_twice(place: Workplace, seed: int) -> None:
     chaos(place, seed, runs=50, locks=locks, seen_as=str(locks), bound=90)
 
 
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(2, 12))])
+def test_not_even_when_the_database_is_destroyed(place: Workplace, seed: int) -> None:
+    """The same, while the database is deleted or overwritten three times: what runs keeps its devices."""
+    locks = place.root / "locks"
+    locks.mkdir()
+    chaos(place, seed, runs=40, locks=locks, seen_as=str(locks), bound=90, losses=3)
+
+
 @pytest.mark.engine
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("engine", "runs"), [("runc", 50), ("podman", 20)])

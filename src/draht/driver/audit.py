@@ -13,7 +13,7 @@ import msgspec
 
 from draht.driver.database import Transaction
 
-__all__ = ["LIMIT", "Entry", "Event", "entries", "printable", "record"]
+__all__ = ["LIMIT", "Entry", "Event", "Point", "continues", "entries", "point", "printable", "record"]
 
 LIMIT = 10_000
 """Entries kept: months of a busy workstation, about 2 MB."""
@@ -64,6 +64,33 @@ def record(tx: Transaction, event: Event, hold: str | None, detail: str, *, limi
         "DELETE FROM audit WHERE id <= ? AND (hold IS NULL OR hold NOT IN (SELECT id FROM holds))",
         ((number or 0) - limit,),
     )
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A moment in the life of a database: which one it is, and its newest entry then (number, time, process)."""
+
+    origin: str
+    newest: tuple[int, float, int]
+
+
+def point(tx: Transaction) -> Point:
+    """Now."""
+    origin = str(tx.connection.execute("SELECT id FROM origin").fetchone()[0])
+    row = tx.connection.execute("SELECT id, at, pid FROM audit ORDER BY id DESC LIMIT 1").fetchone()
+    return Point(origin, row or (0, 0.0, 0))
+
+
+def continues(tx: Transaction, since: Point) -> bool:
+    """Whether this is the database of that moment, with everything that was in it.
+
+    False after a loss: the file was begun anew, or an older state of it came back. "Not held" means nothing then until
+    what runs has been looked at.
+    """
+    if point(tx).origin != since.origin:
+        return False
+    number = since.newest[0]
+    row = tx.connection.execute("SELECT id, at, pid FROM audit WHERE id = ?", (number,)).fetchone()
+    return number == 0 or row == since.newest
 
 
 def entries(tx: Transaction, hold: str | None = None) -> list[Entry]:

@@ -29,12 +29,9 @@ __all__ = [
     "held_units",
     "in_short",
     "insert",
-    "is_settled",
     "let_go",
-    "mark_settled",
     "new_id",
     "one_line",
-    "origin",
     "set_container",
     "set_init",
     "set_state",
@@ -162,21 +159,6 @@ def in_short(labels: Iterable[str]) -> str:
 def one_line(command: Iterable[str]) -> str:
     """A command for people: on one line, and nothing in it that a terminal would obey."""
     return audit.printable(" ".join(command)) or "no command"
-
-
-def origin(tx: Transaction) -> str:
-    """The id that this database got when it was made."""
-    return str(tx.connection.execute("SELECT id FROM origin").fetchone()[0])
-
-
-def is_settled(tx: Transaction) -> bool:
-    """Whether what runs has been looked at since this database was made; before that, "not held" means nothing."""
-    return bool(tx.connection.execute("SELECT settled FROM origin").fetchone()[0])
-
-
-def mark_settled(tx: Transaction, of: str) -> None:
-    """What runs has its holds now; only if it is still the database of that origin."""
-    tx.connection.execute("UPDATE origin SET settled = 1 WHERE id = ? AND NOT settled", (of,))
 
 
 def all_holds(tx: Transaction) -> list[Hold]:

@@ -15,11 +15,11 @@ APPLICATION_ID = 0x64726168
 """``drah`` in the file header, so that `file` and draht tell this database from any other SQLite file."""
 
 _MIGRATIONS = (
-    # 0 → 1. `origin` tells a database begun anew, which doesn't know yet what runs, from one that does.
+    # 0 → 1. `origin` tells a database that was begun anew from the one before it.
     # `held_units.unit` being the primary key is what makes a double hold impossible, whatever the code does.
     """
-    CREATE TABLE origin (id TEXT PRIMARY KEY, settled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-    INSERT INTO origin VALUES (lower(hex(randomblob(8))), 0);
+    CREATE TABLE origin (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    INSERT INTO origin VALUES (lower(hex(randomblob(8))));
     CREATE TABLE holds (
         id TEXT PRIMARY KEY,
         state TEXT NOT NULL CHECK (state IN ('starting', 'running', 'releasing')),

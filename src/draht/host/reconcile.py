@@ -11,7 +11,7 @@ A hold follows the container. The rules, and why they are safe without a lock du
 - A container of this database without a row that runs, or is made by a draht that lives, gets its hold back from its
   labels (the database was lost). It has to be seen *after* the row was found missing: a hold is deleted only after its
   container is gone.
-- Nothing is chosen in a database that was begun anew before one reconcile has passed over it (`holds.is_settled`).
+- Who chooses has reconciled before, and the database has lost nothing since (`audit.continues`): otherwise again.
 - Created or ended containers without a row whose starter is dead, and specs without a row, are left-overs and removed.
   Their hold was inserted before they were made, so a missing row means that it was freed.
 """
@@ -70,12 +70,14 @@ class Reconciled:
         listed: Everything the engines listed; engines that couldn't be asked are missing.
         problems: What couldn't be settled, one sentence each.
         adopted: Holds that were rebuilt from running containers.
+        point: The database before the engines were asked; while it continues from there, no hold is missing.
     """
 
     containers: dict[str, Container] = field(default_factory=dict)
     listed: dict[str, list[Container]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     adopted: list[str] = field(default_factory=list)
+    point: audit.Point | None = None
 
 
 def reconcile(
@@ -89,7 +91,7 @@ def reconcile(
     found = Reconciled()
     with database.transaction() as tx:
         waiting.expire(tx, judge=judge)
-        known, origin = holds.all_holds(tx), holds.origin(tx)
+        known, found.point = holds.all_holds(tx), audit.point(tx)
     orphans = [hold for hold in known if judge(hold.starter) == "dead"]
     # Files are listed before the rows are read again below, see the last rule.
     files = specs.written(cdi_directories, database.directory)
@@ -110,8 +112,6 @@ def reconcile(
     for path, of in files.items():
         if of not in now and of not in found.containers:
             _attempt(found, lambda path=path: specs.remove(path))  # type: ignore[misc]
-    with database.transaction() as tx:
-        holds.mark_settled(tx, origin)
     specs.sweep(cdi_directories, database.directory, database.clock())
     return found
 
@@ -218,7 +218,8 @@ def _strays(
         except EngineError as error:
             found.problems.append(f"containers without a hold can't be looked at again: {error}")
             return
-        for container in containers:
+        # What runs comes first: of a container that runs and one that is about to, the second has to give way.
+        for container in sorted(containers, key=lambda one: not (one.id in seen and _may_run(seen[one.id]))):
             now = seen.get(container.id)
             if container.id in living and now is not None and (_may_run(now) or _is_coming(now, judge)):
                 _adopt(database, now, [str(path) for path, of in files.items() if of == container.hold], found)

@@ -130,7 +130,7 @@ def _hold(host: Host, order: Order, info: EngineInfo) -> tuple[Hold, Choice, spe
         )
         return hold, [str(delivery.path)] if delivery.path else []
 
-    def settle() -> None:
+    def settle() -> audit.Point | None:
         nonlocal state
         if host.cache is not None:
             host.cache.refresh()
@@ -140,6 +140,7 @@ def _hold(host: Host, order: Order, info: EngineInfo) -> tuple[Hold, Choice, spe
             host.say(f"warning: {problem}")
         if state.adopted:
             host.say(f"note: {len(state.adopted)} running containers got back the holds the database had lost")
+        return state.point
 
     hold, choice = acquire(
         Attempt(

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draht.driver import holds, waiting
+from draht.driver import audit, holds, waiting
 from draht.driver.database import Database
 from draht.driver.errors import StateError, StateLostError
 from draht.driver.holds import HeldDevice, Hold
@@ -48,7 +48,7 @@ class Attempt:
         request: What is wanted.
         make: Choice → the hold to insert and the paths of the specs that will be written for it.
         outside: Units used outside draht → by whom; asked before every look, never inside a transaction.
-        settle: Reconcile with the engines.
+        settle: Reconcile with the engines; the point of the database that has been compared with what runs.
         say: Tell the person something on the way.
         command: What is to run, for those who wait behind.
         user: Who asks.
@@ -60,7 +60,7 @@ class Attempt:
     request: Request
     make: Callable[[Choice], tuple[Hold, Sequence[str]]]
     outside: Callable[[], Mapping[str, str]]
-    settle: Callable[[], object]
+    settle: Callable[[], audit.Point | None]
     say: Callable[[str], None]
     command: tuple[str, ...] = ()
     user: str = ""
@@ -74,6 +74,7 @@ class _Look:
     """What one look saw."""
 
     unsettled: bool = False
+    point: audit.Point | None = None
     hold: Hold | None = None
     choice: Choice | None = None
     ticket: Ticket | None = None
@@ -94,14 +95,14 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
     """
     wanted = demands(attempt.inventory, attempt.request)
     deadline = attempt.monotonic() + attempt.wait
-    attempt.settle()
+    point = attempt.settle()
     ticket: Ticket | None = None
     lost = False
     settled, examined = attempt.monotonic(), frozenset[str]()
     try:
         while True:
             try:
-                look = _look(attempt, wanted, ticket)
+                look = _look(attempt, wanted, ticket, point)
             except StateLostError as error:
                 # It has been moved aside. Once is bad luck, twice is a broken disk.
                 if lost:
@@ -110,8 +111,9 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
                 look, lost = _Look(unsettled=True), True
             if look.unsettled:
                 # Lost since we looked: what runs has to get its holds back before anything is chosen.
-                attempt.settle()
+                point = attempt.settle()
                 continue
+            point = look.point
             if look.hold is not None and look.choice is not None:
                 ticket = None
                 return look.hold, look.choice
@@ -125,7 +127,7 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
             abandoned = _abandoned(look.held)
             due = attempt.monotonic() - settled >= SETTLE_SECONDS and (abandoned or look.outside)
             if not look.before and (due or not abandoned <= examined):
-                attempt.settle()
+                point = attempt.settle()
                 settled, examined = attempt.monotonic(), abandoned
                 continue
             _pause(attempt, deadline)
@@ -143,10 +145,10 @@ def moment(seconds: float) -> str:
     return then.strftime("%H:%M:%S" if then.date() == now.date() else "%Y-%m-%d %H:%M:%S")
 
 
-def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None) -> _Look:
+def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None, since: audit.Point | None) -> _Look:
     look = _Look(ticket=ticket, outside=attempt.outside())
     with attempt.database.transaction() as tx:
-        if not holds.is_settled(tx):
+        if since is None or not audit.continues(tx, since):
             look.unsettled = True
             return look
         queue = waiting.expire(tx)
@@ -170,6 +172,7 @@ def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None) -> 
         if ticket is None and attempt.wait > 0:
             until = None if math.isinf(attempt.wait) else tx.now + attempt.wait
             look.ticket = waiting.draw(tx, wanted, command=attempt.command, user=attempt.user, deadline=until)
+        look.point = audit.point(tx)
     return look
 
 
