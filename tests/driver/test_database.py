@@ -116,7 +116,15 @@ def foreign(path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("damage", [garbage, truncate, damage_page, foreign])
+def drop_table(path: Path) -> None:
+    """Healthy, but a table is gone."""
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE waiting")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", [garbage, truncate, damage_page, foreign, drop_table])
 def test_unreadable_file_is_kept_and_replaced(database: Database, damage: object) -> None:
     """Whatever is wrong with the file, it is moved aside whole, and a new one works at once."""
     add(database, "h1", "a")

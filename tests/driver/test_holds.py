@@ -105,6 +105,30 @@ def test_commands_are_shown_on_one_line_and_harmless(database: Database) -> None
         assert audit.entries(tx)[-1].detail == "two lines ?]0;title?"
 
 
+def test_a_database_that_lost_something_does_not_continue(database: Database, tmp_path: Path) -> None:
+    """Begun anew, or an older state that came back and has gone on since: both are noticed; growing isn't a loss."""
+    with database.transaction() as tx:
+        empty = audit.point(tx)
+        holds.insert(tx, hold("h1"), {"a"})
+    old = database.path.read_bytes()
+    with database.transaction() as tx:
+        assert audit.continues(tx, empty)
+        holds.insert(tx, hold("h2"), {"b"})
+        point = audit.point(tx)
+        holds.insert(tx, hold("h3"), {"c"})
+        assert audit.continues(tx, point)
+    database.path.write_bytes(old)
+    later = Database(tmp_path, clock=lambda: 2000.0)
+    with later.transaction() as tx:
+        assert audit.continues(tx, empty)
+        assert not audit.continues(tx, point)
+        for number in range(4, 9):
+            holds.insert(tx, hold(f"h{number}"), {f"{number}"})
+        assert not audit.continues(tx, point)
+    with Database(tmp_path / "other").transaction() as tx:
+        assert not audit.continues(tx, empty)
+
+
 def test_audit_is_append_only_and_bounded(database: Database) -> None:
     """Entries can't be changed, old ones go, and those of a living hold stay however old they are."""
     with database.transaction() as tx:

@@ -39,7 +39,7 @@ def test_not_even_when_the_database_is_destroyed(place: Workplace, seed: int) ->
 
 @pytest.mark.engine
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("engine", "runs"), [("runc", 50), ("podman", 20)])
+@pytest.mark.parametrize(("engine", "runs"), [("runc", 50), ("podman", 50)])
 def test_no_device_is_ever_held_twice_by_real_containers(
     tmp_path: Path, busybox_rootfs: Path, engine: str, runs: int
 ) -> None:

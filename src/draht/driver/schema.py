@@ -70,6 +70,9 @@ _MIGRATIONS = (
     """,
 )
 
+TABLES = {"audit", "held_units", "holds", "origin", "specs", "waiting"}
+"""What every version has; a file without one of them is damaged."""
+
 VERSION = len(_MIGRATIONS)
 """The schema version this draht reads and writes (``PRAGMA user_version``)."""
 
@@ -83,7 +86,7 @@ def is_current(connection: sqlite3.Connection, *, path: str) -> bool:
     """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    tables = int(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if application != APPLICATION_ID and (version or application or tables):
         raise sqlite3.DatabaseError("the file is a database of another program")
     if version > VERSION:
@@ -92,6 +95,8 @@ def is_current(connection: sqlite3.Connection, *, path: str) -> bool:
             where=path,
             hint="use the newer draht that wrote it; or, when no container of draht runs, move the file away",
         )
+    if version and not tables >= TABLES:
+        raise sqlite3.DatabaseError(f"tables are missing: {', '.join(sorted(TABLES - tables))}")
     return version == VERSION
 
 
