@@ -13,16 +13,16 @@ import pytest
 
 from draht.host.errors import NotOwnerError
 from draht.host.release import find, release
+from requirements import require
 from running import GROUP, Workplace, wait_for
 
 ADA, BOB = 1001, 1002
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become two users")
 
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """A directory that both can reach, with a state directory that belongs to their group."""
+    require(os.geteuid() == 0, "becoming two users needs root")
     root = Path("/tmp") / f"draht-test-users-{os.getpid()}"
     for path, mode in ((root, 0o755), (root / "state", 0o2770), (root / "cdi", 0o2775)):
         path.mkdir()

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -111,7 +112,7 @@ def reconcile(
     _strays(database, [container for container in mine if container.hold not in now], engines, files, found, judge)
     for path, of in files.items():
         if of not in now and of not in found.containers:
-            _attempt(found, lambda path=path: specs.remove(path))  # type: ignore[misc]
+            _attempt(found, partial(specs.remove, path))
     specs.sweep(cdi_directories, database.directory, database.clock())
     return found
 
@@ -227,7 +228,7 @@ def _strays(
         facts = read_facts(container)
         let_go = facts is None or judge(facts.starter) == "dead" or (facts.detached and container.state == "exited")
         if container.id not in living and let_go:
-            _attempt(found, lambda container=container: engines[container.engine].remove(container.id))  # type: ignore[misc]
+            _attempt(found, partial(engines[container.engine].remove, container.id))
 
 
 def _adopt(database: Database, container: Container, paths: Iterable[str], found: Reconciled) -> None:
