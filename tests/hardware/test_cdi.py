@@ -6,6 +6,7 @@ import itertools
 import random
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -283,3 +284,30 @@ def test_any_mixture_of_specs_is_sound(seed: int, tmp_path: Path) -> None:
     loaded = [(name, found.device) for name in cache.devices() if (found := cache.device(name))]
     chance.shuffle(loaded)
     assert group(dict(loaded)) == (list(inventory.devices), dict(inventory.aliases))
+
+
+def calls(count: int) -> int:
+    """How many calls it takes to group that many devices, each with a node of its own and a name in two kinds."""
+    found = 0
+
+    def note(*_: object) -> None:
+        nonlocal found
+        found += 1
+
+    edits = [cdi.ContainerEdits(device_nodes=(cdi.DeviceNode(path=f"/dev/nvidia{n}"),)) for n in range(count)]
+    names = {f"nvidia.com/gpu={n}": cdi.Device(name=str(n), container_edits=edits[n]) for n in range(count)}
+    names |= {f"v{n}.com/x=a": cdi.Device(name="a", container_edits=edits[n]) for n in range(count)}
+    names["nvidia.com/gpu=all"] = cdi.Device(name="all", container_edits=cdi.ContainerEdits(env=("A=b",)))
+    sys.setprofile(note)
+    try:
+        devices, aliases = group(names)
+    finally:
+        sys.setprofile(None)
+    assert len(devices) == count
+    assert len(aliases["nvidia.com/gpu=all"]) == count
+    return found
+
+
+def test_thousands_of_devices_are_not_compared_with_each_other() -> None:
+    """Ten times as many devices take about ten times the work, not a hundred times."""
+    assert calls(1000) < 15 * calls(100)

@@ -16,6 +16,7 @@ In doubt two names conflict: a GPU that can't be given out is a nuisance, a GPU 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -94,8 +95,10 @@ def group(devices: Mapping[str, cdi.Device]) -> tuple[list[Device], dict[str, tu
     wanted = [offer for offer in offers(devices) if offer.vendor != OWN_VENDOR]
     groups: list[_Group] = []
     pending: list[tuple[str, list[_Group]]] = []
-    for kind in sorted({offer.kind for offer in wanted}):
-        of_kind = [offer for offer in wanted if offer.kind == kind]
+    by_kind: dict[str, list[Offer]] = {}
+    for offer in wanted:
+        by_kind.setdefault(offer.kind, []).append(offer)
+    for _, of_kind in sorted(by_kind.items()):
         own, several = _of_one_kind(of_kind)
         pending.extend(several)
         groups.extend(own)
@@ -108,8 +111,7 @@ def group(devices: Mapping[str, cdi.Device]) -> tuple[list[Device], dict[str, tu
     for name, members in pending:
         # A member may have been joined with another group, or turned out to be an alias itself.
         for member in members:
-            for final in _final(member, groups):
-                aliases.setdefault(name, []).append(final)
+            aliases.setdefault(name, []).extend(_final(member))
     return _sorted(groups), {name: tuple(sorted(set(ids))) for name, ids in sorted(aliases.items())}
 
 
@@ -167,10 +169,12 @@ def _unions(groups: list[_Group]) -> tuple[list[_Group], list[tuple[str, list[_G
     """The rest of rule 3: what opens exactly the GPUs of several devices, for example a claim or a management spec."""
     kept: list[_Group] = []
     several: list[tuple[str, list[_Group]]] = []
+    owners = _by_rarest_node(groups)
     for part in groups:
-        nodes = part.first.gpu_nodes or part.first.silicon
-        members = [other for other in groups if other is not part and not other.shared and _within(other, nodes)]
-        covered = {node for other in members for node in (other.first.gpu_nodes or other.first.silicon)}
+        nodes = _nodes(part)
+        candidates = sorted(found for node in nodes for found in owners.get(node, ()))
+        members = [groups[place] for place in candidates if groups[place] is not part and _within(groups[place], nodes)]
+        covered = {node for other in members for node in _nodes(other)}
         if len(nodes) > 1 and not part.is_mig and members and covered == nodes:
             several.extend((offer.name, members) for offer in part.offers)
             part.covers = members
@@ -180,8 +184,26 @@ def _unions(groups: list[_Group]) -> tuple[list[_Group], list[tuple[str, list[_G
     return kept, several
 
 
+def _nodes(part: _Group) -> frozenset[str]:
+    return part.first.gpu_nodes or part.first.silicon
+
+
+def _by_rarest_node(groups: Sequence[_Group]) -> dict[str, list[int]]:
+    """The places of groups that have nodes of their own, each under one of its nodes.
+
+    Whatever has all nodes of a group has that one too, so nobody needs to compare every two of thousands of groups.
+    """
+    own = {place: _nodes(part) for place, part in enumerate(groups) if not part.shared}
+    uses = Counter(node for nodes in own.values() for node in nodes)
+    found: dict[str, list[int]] = {}
+    for place, nodes in own.items():
+        if nodes:
+            found.setdefault(min(nodes, key=lambda node: (uses[node], node)), []).append(place)
+    return found
+
+
 def _within(other: _Group, nodes: frozenset[str]) -> bool:
-    own = other.first.gpu_nodes or other.first.silicon
+    own = _nodes(other)
     # Equal sets of nodes are rule 2's business, except for instances, which open their GPU's node.
     return bool(own) and (own < nodes or (other.is_mig and own <= nodes and other.first.silicon != nodes))
 
@@ -197,16 +219,18 @@ def _identify(groups: list[_Group]) -> None:
         choice = next(name for name in (uuid, address, *names) if name is not None and name not in taken)
         taken.add(choice)
         identity[id(part)] = choice
-    parents = {id(part): _parent(part, groups) for part in groups if part.is_mig}
+    parents = _parents(groups)
+    instances: dict[int, list[_Group]] = {}
+    for part in groups:
+        if (parent := parents.get(id(part))) is not None:
+            instances.setdefault(id(parent), []).append(part)
     units: dict[int, frozenset[str]] = {}
     for part in groups:
         parent = parents.get(id(part))
         own = identity[id(part)]
         units[id(part)] = frozenset({f"{identity[id(parent)]}#{own}" if parent is not None else own})
     for part in groups:
-        below = [other for other in groups if parents.get(id(other)) is part] + [
-            other for other in part.covers if id(other) in units
-        ]
+        below = instances.get(id(part), []) + [other for other in part.covers if id(other) in units]
         parent = parents.get(id(part))
         part.device = _device(
             part,
@@ -233,10 +257,13 @@ def _overlaps(groups: list[_Group]) -> None:
             taker.device = replace(taker.device, units=taker.device.units | units)
 
 
-def _parent(part: _Group, groups: list[_Group]) -> _Group | None:
-    """Rule 4."""
-    nodes = part.first.gpu_nodes
-    return next((g for g in groups if not g.is_mig and not g.shared and nodes and g.first.silicon == nodes), None)
+def _parents(groups: Sequence[_Group]) -> dict[int, _Group | None]:
+    """Rule 4: for the identity of each instance, the GPU that it belongs to."""
+    whole: dict[frozenset[str], _Group] = {}
+    for part in groups:
+        if part.first.silicon and not part.is_mig and not part.shared:
+            whole.setdefault(part.first.silicon, part)
+    return {id(part): whole.get(part.first.gpu_nodes) for part in groups if part.is_mig}
 
 
 def _device(part: _Group, id_: str, parent: str | None, units: frozenset[str]) -> Device:
@@ -293,10 +320,11 @@ def _names(same: Iterable[Offer]) -> list[str]:
     return [offer.name for offer in ordered]
 
 
-def _final(part: _Group, groups: list[_Group]) -> Iterable[str]:
-    if part.device is not None and any(part is other for other in groups):
+def _final(part: _Group) -> Iterable[str]:
+    """The ids of the devices that a group stands for in the end: only groups that were kept have a device."""
+    if part.device is not None:
         return [part.device.id]
-    return [id_ for other in part.covers for id_ in _final(other, groups)]
+    return [id_ for other in part.covers for id_ in _final(other)]
 
 
 def _sorted(groups: list[_Group]) -> list[Device]:
