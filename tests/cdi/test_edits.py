@@ -257,12 +257,18 @@ def test_the_last_rdt_settings_win() -> None:
         {"hooks": {"prestart": {}}},
         {"process": {"user": {"additionalGids": "x"}}},
         {"linux": {"netDevices": []}},
+        {"process": {"env": [{}]}},
+        {"process": {"user": {"uid": []}}},
+        {"process": {"user": {"additionalGids": [{}]}}},
+        {"linux": {"devices": [{"path": {}}]}},
+        {"linux": {"devices": ["/dev/gpu"]}},
+        {"mounts": [{"destination": "/a"}, {"destination": ["/b"]}]},
     ],
 )
 def test_a_malformed_runtime_spec_is_refused_and_unchanged(oci: dict[str, Any]) -> None:
     """A section of a wrong type ends the injection with one sentence before anything has changed."""
     before = copy.deepcopy(oci)
-    with pytest.raises(cdi.InjectionError, match=r"the OCI spec's .* is not (an object|a list)"):
+    with pytest.raises(cdi.InjectionError, match=r"the OCI spec's .* is not (an object|a list|a number)"):
         applied(
             oci,
             env=("A=B",),

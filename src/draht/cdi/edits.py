@@ -22,7 +22,7 @@ from draht.cdi.host import HostDevices, HostNode, HostNodes
 from draht.cdi.spec import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount
 from draht.cdi.validate import NO_PERMISSIONS, edit_problems
 
-__all__ = ["HostDevices", "HostNode", "HostNodes", "apply", "collect", "fill"]
+__all__ = ["apply", "collect", "fill"]
 
 OCISpec = dict[str, Any]
 _FIFO = "p"
@@ -140,10 +140,7 @@ class _Editor:
         if present is None:
             present = type_()
         elif not isinstance(present, type_):
-            raise InjectionError(
-                f"the OCI spec's {'.'.join(path)} is not {'an object' if type_ is dict else 'a list'}",
-                hint="pass the runtime's config.json",
-            )
+            raise _wrong(".".join(path), "an object" if type_ is dict else "a list")
         parent[name] = self._copied[path] = present.copy()
         return parent[name]
 
@@ -161,7 +158,9 @@ class _Editor:
         if not variables:
             return
         env = self.section(list, "process", "env")
-        places = {str(variable).partition("=")[0]: index for index, variable in enumerate(env)}
+        if not all(isinstance(variable, str) for variable in env):
+            raise _wrong("process.env", "a list of texts")
+        places = {variable.partition("=")[0]: index for index, variable in enumerate(env)}
         for variable in variables:
             place = places.setdefault(variable.partition("=")[0], len(env))
             env[place : place + 1] = [variable]
@@ -171,7 +170,7 @@ class _Editor:
         present: _Keyed | None = None
         for node in nodes:
             if present is None:
-                present = _Keyed(self.section(list, "linux", "devices"), "path")
+                present = _Keyed(self.section(list, "linux", "devices"), "linux.devices", "path")
             present.drop_first(node.path)
             present.put(node.path, self._oci_device(node))
             if node.type in {"b", "c"}:
@@ -187,7 +186,7 @@ class _Editor:
         if not mounts:
             return
         section = self.section(list, "mounts")
-        present = _Keyed(section, "destination")
+        present = _Keyed(section, "mounts", "destination")
         id_mapped = self._maps_ids()
         for mount in mounts:
             present.drop_first(mount.container_path)
@@ -206,7 +205,9 @@ class _Editor:
         wanted = [gid for gid in dict.fromkeys(gids) if gid]
         if wanted:
             present = self.section(list, "process", "user", "additionalGids")
-            there = {gid for gid in present if isinstance(gid, int)}
+            if not all(isinstance(gid, int) for gid in present):
+                raise _wrong("process.user.additionalGids", "a list of numbers")
+            there = set(present)
             present.extend(gid for gid in wanted if gid not in there)
 
     def _oci_device(self, node: DeviceNode) -> dict[str, Any]:
@@ -217,9 +218,11 @@ class _Editor:
         for key, value in (("uid", node.uid), ("gid", node.gid)):
             if value is not None:
                 device[key] = value
-            elif _field(user, key):
+            elif (inherited := _field(user, key)) is not None and not isinstance(inherited, int):
+                raise _wrong(f"process.user.{key}", "a number")
+            elif inherited:
                 # The container's user owns the node, unless that is root, which the runtime makes it anyway.
-                device[key] = _field(user, key)
+                device[key] = inherited
         return device
 
     def _maps_ids(self) -> bool:
@@ -237,11 +240,14 @@ class _Editor:
 class _Keyed:
     """A list whose items are found by a field, without going through it for each."""
 
-    def __init__(self, items: list[Any], field: str) -> None:
+    def __init__(self, items: list[Any], path: str, field: str) -> None:
         self._items = items
         self._places: dict[str, deque[int]] = {}
         for place, item in enumerate(items):
-            self._places.setdefault(_field(item, field), deque()).append(place)
+            key = _field(item, field)
+            if not isinstance(item, dict | None) or not isinstance(key, str | None):
+                raise _wrong(f"{path}[{place}]", f"an object with a text as {field}")
+            self._places.setdefault(key or "", deque()).append(place)
 
     def drop_first(self, key: str) -> None:
         """Take away the first item with that key, if there is one."""
@@ -263,6 +269,10 @@ class _Keyed:
     def settle(self) -> None:
         """Close the gaps; nothing may be added after this."""
         self._items[:] = [item for item in self._items if item is not _GONE]
+
+
+def _wrong(path: str, wanted: str) -> InjectionError:
+    return InjectionError(f"the OCI spec's {path} is not {wanted}", hint="pass the runtime's config.json")
 
 
 def _field(value: Any, key: str) -> Any:
