@@ -29,8 +29,8 @@ _MAX_UINT64: Final = 2**64 - 1
 _SHOWN: Final = 40
 
 _NUMBER = r"(0|[1-9][0-9]*+)"
-_IDENTIFIERS = r"([0-9A-Za-z-]++(?:\.[0-9A-Za-z-]++)*+)"
-_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_IDENTIFIERS})?+(?:\+{_IDENTIFIERS})?+")
+_IDENTIFIERS = r"([0-9A-Za-z-]++(?>(?:\.[0-9A-Za-z-]++)*))"
+_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?>(?:-{_IDENTIFIERS})?)(?>(?:\+{_IDENTIFIERS})?)")
 
 
 class VersionError(DrahtError):

@@ -21,11 +21,11 @@ __all__ = ["to_json"]
 # same whether it matches or not.
 _CHARS = r"[A-Za-z0-9/._+=@%,;()<>^$!?*&~|{}\[\]-]*+"
 _LINE = re.compile(
-    rf"""^([ ]*+)(-[ ])?+                                   # indentation; start of an item
-        (?:([A-Za-z][A-Za-z0-9_./-]{{0,200}}+):(?:[ ]|$))?+  # key
-        (?:((?:[A-Za-z0-9/._+]|-(?=[^ \n])){_CHARS}(?:(?::(?=[^ \n])|[ ](?=[^ #:\n])){_CHARS})*+)
+    rf"""^([ ]*+)(?>(-[ ])?)                                   # indentation; start of an item
+        (?>(?:([A-Za-z][A-Za-z0-9_./-]{{0,200}}+):(?:[ ]|$))?)  # key
+        (?>(?:((?:[A-Za-z0-9/._+]|-(?=[^ \n])){_CHARS}(?>(?:(?::(?=[^ \n])|[ ](?=[^ #:\n])){_CHARS})*))
         |("[^"\\\n]*+"|'[^'"\\\n]*+')                       # quoted without escapes
-        |(\{{\}}|\[\]))?+$""",
+        |(\{{\}}|\[\]))?)$""",
     re.MULTILINE | re.VERBOSE,
 )
 _END = ("", "", "", "", "", "")
