@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from draht.hardware import mig, profiles
 from draht.hardware.errors import ProfileError, UnknownProfileError
 from draht.hardware.profiles.format import places
+from draht.hardware.simulated import SimulatedProvider
 
 GOOD = """\
 name: lab
@@ -125,6 +127,16 @@ CHANGES = [
     ("model: l40s", "model: mlx5-ib-vf", "stands in the sriov field"),
     ("model: l40s", "model: l40s, rdma: mlx5_9", "a device of kind gpu has no rdma"),
     ("model: l40s", "model: l40s, index: 1", None),
+    ("model: l40s", "model: l40s, index: -1", "index: -1 isn't between 0 and"),
+    ("model: l40s", "model: l40s, minor: -7", "minor: -7 isn't between 0 and"),
+    ("model: l40s", "model: l40s, minor: 0", "minor: 0000:03:00.0 already has minor 0"),
+    ("model: l40s", "model: l40s, minor: 5", None),
+    ("memoryMiB: 65536\ndriver", "memoryMiB: 0\ndriver", "memoryMiB: 0 isn't between 1 and"),
+    ("memoryMiB: 65536\ndriver", "memoryMiB: 100000000000000000\ndriver", "isn't between 1 and"),
+    ("sockets: 1", "sockets: -1", "cpu.sockets: -1 isn't between 1 and"),
+    ('"0-7", memoryMiB: 65536', '"0-7", memoryMiB: -5', "numa[0].memoryMiB: -5 isn't between 1 and"),
+    ("distances: [10]", "distances: [-10]", "numa[0].distances[0]: -10 isn't between 10 and 255"),
+    ("total: 2", "total: -1", "sriov.total: -1 isn't between 0 and"),
     ("model: l40s", "model: l40s, mig: [{profile: 1g.10gb, start: 0}]", 'l40s has no MIG profile "1g.10gb"'),
     ("model: h100-sxm5-80", "model: h100-sxm5-80, mig: [{profile: 3g.40gb, start: 2}]", "only at 0, 4"),
     (
@@ -185,12 +197,36 @@ def test_all_problems_of_shape_come_at_once() -> None:
 
 
 def test_a_hopeless_profile_is_refused_with_a_bounded_text() -> None:
-    """Thousands of mistakes are counted, a hundred are shown."""
+    """Thousands of mistakes are counted; a hundred are shown, and of these alone the places are looked up."""
     text = GOOD + "".join(f"x{number}: 1\n" for number in range(3000))
     with pytest.raises(ProfileError) as caught:
         profiles.parse(text.encode(), source="lab.yaml")
     assert str(caught.value).count("\n") == 101
     assert str(caught.value).endswith("  and 2900 more")
+    problems = caught.value.problems
+    assert all(re.match(r"lab.yaml:\d+:\d+: ", problem) for problem in problems[:100])
+    assert set(problems[100:]) == {f'lab.yaml: x{number}: unknown field "x{number}"' for number in range(100, 3000)}
+
+
+def test_gpus_and_accelerators_of_one_vendor_stay_apart() -> None:
+    """They are counted apart, so their numbers are equal and their identities aren't."""
+    text = (
+        GOOD.partition("links:")[0].replace("model: l40s", "model: other")
+        + """\
+models:
+  other:
+    kind: accelerator
+    vendor: nvidia
+    product: X
+    uuid: nvidia
+    pci: {vendor: "0x10de", device: "0x0001", class: "0x120000"}
+"""
+    )
+    gpu, other, *_ = SimulatedProvider(profiles.parse(text.encode(), source="lab.yaml")).inventory().devices
+    assert (gpu.index, other.index) == (0, 0)
+    assert gpu.id != other.id
+    assert not gpu.conflicts(other)
+    assert not set(gpu.device_nodes) & set(other.device_nodes)
 
 
 def test_asymmetric_numa_distances_are_refused() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from draht.api.errors import DrahtError
 
-_MOST_SHOWN = 100
-"""Problems printed; nobody mends more in one go, and a hostile file has a million."""
+MOST_SHOWN = 100
+"""Problems printed, and looked at closely; nobody mends more in one go, and a hostile file has a million."""
 
-__all__ = ["HardwareError", "ProfileError", "UnknownProfileError"]
+__all__ = ["MOST_SHOWN", "HardwareError", "ProfileError", "UnknownProfileError"]
 
 
 class HardwareError(DrahtError):
@@ -24,15 +24,15 @@ class ProfileError(HardwareError):
     """A profile or catalogue that can't be used.
 
     Attributes:
-        problems: Every problem found, one line each, with file, line, column and field path.
+        problems: Every problem found, one line each: file and field path, the first `MOST_SHOWN` with line and column.
     """
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
-        shown = [f"  {problem}" for problem in self.problems[:_MOST_SHOWN]]
-        if count > _MOST_SHOWN:
-            shown.append(f"  and {count - _MOST_SHOWN} more")
+        shown = [f"  {problem}" for problem in self.problems[:MOST_SHOWN]]
+        if count > MOST_SHOWN:
+            shown.append(f"  and {count - MOST_SHOWN} more")
         lines = "\n".join(shown)
         super().__init__(
             f"{count} problem{'s' if count != 1 else ''} in a machine profile\n{lines}",

@@ -14,7 +14,7 @@ from typing import Literal
 from draht.hardware import mig, profiles
 from draht.hardware.inventory import Bridge, Device, Inventory, Link, NUMANode, RootComplex
 from draht.hardware.pci import drm_nodes, root_name, sort_key
-from draht.hardware.profiles.format import Model, Place, Profile, places
+from draht.hardware.profiles.format import Model, Place, Profile, numbered, places
 
 __all__ = ["SimulatedProvider", "from_profile"]
 
@@ -99,11 +99,7 @@ def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model]) -> 
     devices: list[Device] = []
     position = 0
     for (kind, _), group in sorted(at.items(), key=lambda item: (item[0][0] != "gpu", item[0][1])):
-        group.sort(key=lambda place: sort_key(place.address))
-        taken = {place.slot.index for place in group if place.slot.index is not None}
-        free = (number for number in range(len(group) + len(taken)) if number not in taken)
-        numbered = [(place.slot.index if place.slot.index is not None else next(free), place) for place in group]
-        for index, place in sorted(numbered, key=lambda pair: pair[0]):
+        for index, place in numbered(group):
             gpu = _gpu(profile, place, models[place.slot.model], index, position)
             devices.append(gpu)
             devices.extend(_instances(profile, place, models[place.slot.model], gpu))
@@ -113,8 +109,11 @@ def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model]) -> 
 
 def _gpu(profile: Profile, place: Place, model: Model, index: int, position: int) -> Device:
     minor = index if place.slot.minor is None else place.slot.minor
-    identity = _uuid(model.uuid, f"{profile.name}/{model.vendor}/{index}")
-    nodes = (f"/dev/nvidia{minor}",) if model.vendor == "nvidia" else ()
+    # A vendor's GPUs and its other accelerators are counted apart.
+    counted = model.vendor if model.kind == "gpu" else f"{model.vendor}/{model.kind}"
+    identity = _uuid(model.uuid, f"{profile.name}/{counted}/{index}")
+    has_minor = model.kind == "gpu" and model.vendor == "nvidia"
+    nodes = (f"/dev/nvidia{minor}",) if has_minor else ()
     id_ = identity or place.address
     return Device(
         id=id_,
@@ -134,7 +133,7 @@ def _gpu(profile: Profile, place: Place, model: Model, index: int, position: int
         units=frozenset({id_}) | (mig.units(id_) if model.mig else frozenset()),
         device_nodes=(*nodes, *(drm_nodes(position) if model.kind == "gpu" else ())),
         simulated=True,
-        attributes={**_ids(model), **({"minor": minor} if model.vendor == "nvidia" else {})},
+        attributes={**_ids(model), **({"minor": minor} if has_minor else {})},
     )
 
 

@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from draht.api import yaml
-from draht.hardware.errors import ProfileError, UnknownProfileError
+from draht.hardware.errors import MOST_SHOWN, ProfileError, UnknownProfileError
 from draht.hardware.near import near
 from draht.hardware.profiles.check import Fault, check, check_model
 from draht.hardware.profiles.format import Model, Profile
@@ -102,5 +102,7 @@ def _document(data: bytes, source: str) -> yaml.Node:
 
 
 def _refuse(node: yaml.Node, source: str, faults: Sequence[Fault]) -> ProfileError:
-    placed = [(locate(node, fault, source), fault) for fault in faults]
-    return ProfileError(source, [f"{place}: {spell(fault.path)}: {fault.message}" for place, fault in placed])
+    # Finding a place takes time in proportion to the file, which may have hundreds of thousands of faults.
+    places = [locate(node, fault, source) if number < MOST_SHOWN else source for number, fault in enumerate(faults)]
+    lines = [f"{place}: {spell(fault.path)}: {fault.message}" for place, fault in zip(places, faults, strict=True)]
+    return ProfileError(source, lines)

@@ -14,7 +14,7 @@ import msgspec
 
 from draht.hardware import mig
 from draht.hardware.near import near
-from draht.hardware.profiles.format import Model, Place, Profile, places
+from draht.hardware.profiles.format import Model, Place, Profile, numbered, places
 
 __all__ = ["Fault", "check", "check_model"]
 
@@ -34,7 +34,10 @@ _PARENTS = {
 """What may stand directly above what (PCI Express Base Specification, §1.3: fabric topology)."""
 
 _SELF = 10
-"""Distance of a NUMA node to itself in a SLIT table (ACPI 6.5, §5.2.17)."""
+"""Distance of a NUMA node to itself in a SLIT table, the least there is; 255 is the most (ACPI 6.5, §5.2.17)."""
+
+_MOST_MEMORY = 2**43 - 1
+"""In MiB; more bytes than a signed 64-bit number can say make no machine."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -79,8 +82,8 @@ def check_model(model: Model, path: tuple[str | int, ...]) -> Iterator[Fault]:
         yield Fault((*path, "pci", "class"), f'"{ids.class_}" isn\'t a PCI class like "0x030200"')
     if model.mig and model.mig not in mig.TABLES:
         yield Fault((*path, "mig"), f'there is no MIG table "{model.mig}"; there are {", ".join(mig.TABLES)}')
-    if model.memory_mib is not None and model.memory_mib <= 0:
-        yield Fault((*path, "memoryMiB"), "memory must be positive")
+    yield from _bounded(model.memory_mib, (*path, "memoryMiB"), 1, _MOST_MEMORY)
+    yield from _bounded(model.gbps, (*path, "gbps"), 1)
 
 
 def _head(profile: Profile) -> Iterator[Fault]:
@@ -90,8 +93,14 @@ def _head(profile: Profile) -> Iterator[Fault]:
         yield Fault(("synthetic",), "must be true: a profile is written by hand and has to say so")
     if not profile.sources:
         yield Fault(("sources",), "must say where the facts come from")
-    if profile.memory_mib <= 0:
-        yield Fault(("memoryMiB",), "memory must be positive")
+    yield from _bounded(profile.memory_mib, ("memoryMiB",), 1, _MOST_MEMORY)
+    for key in ("sockets", "cores", "threads"):
+        yield from _bounded(getattr(profile.cpu, key), ("cpu", key), 1)
+
+
+def _bounded(number: int | None, path: tuple[str | int, ...], least: int, most: int = 2**31 - 1) -> Iterator[Fault]:
+    if number is not None and not least <= number <= most:
+        yield Fault(path, f"{number} isn't between {least} and {most}")
 
 
 def _numa(profile: Profile) -> Iterator[Fault]:
@@ -99,6 +108,13 @@ def _numa(profile: Profile) -> Iterator[Fault]:
     for number, node in enumerate(profile.numa):
         if node.id in ids[:number]:
             yield Fault(("numa", number, "id"), f"NUMA node {node.id} is described twice")
+        yield from _bounded(node.id, ("numa", number, "id"), 0)
+        yield from _bounded(node.memory_mib, ("numa", number, "memoryMiB"), 1, _MOST_MEMORY)
+        yield from (
+            fault
+            for place, far in enumerate(node.distances)
+            for fault in _bounded(far, ("numa", number, "distances", place), _SELF, 255)
+        )
         if node.distances and len(node.distances) != len(ids):
             yield Fault(
                 ("numa", number, "distances"), f"has {len(node.distances)} distances, but there are {len(ids)} nodes"
@@ -180,6 +196,7 @@ def _addresses(profile: Profile) -> Iterator[Fault]:
 
 def _devices(profile: Profile, models: Mapping[str, Model]) -> Iterator[Fault]:
     numbers: dict[tuple[str, str, int], str] = {}
+    counted: dict[tuple[str, str], list[Place]] = {}
     for place in places(profile):
         slot = place.slot
         extra = [
@@ -206,13 +223,28 @@ def _devices(profile: Profile, models: Mapping[str, Model]) -> Iterator[Fault]:
         for key in extra:
             if key != "model" and key not in allowed.get(model.kind, set()):
                 yield Fault((*place.path, key), f"a device of kind {model.kind} has no {key}")
+        counted.setdefault((model.kind, model.vendor), []).append(place)
         for key, number in (("index", slot.index), ("minor", slot.minor)):
-            if number is not None:
-                first = numbers.setdefault((model.vendor, key, number), place.address)
-                if first != place.address:
-                    yield Fault((*place.path, key), f"{first} already has {key} {number}")
+            yield from _bounded(number, (*place.path, key), 0)
+        if slot.index is not None:
+            first = numbers.setdefault((model.kind, model.vendor, slot.index), place.address)
+            if first != place.address:
+                yield Fault((*place.path, "index"), f"{first} already has index {slot.index}")
         yield from _partition(place, model)
         yield from _virtual(place, models)
+    for found in counted.values():
+        yield from _minors(found)
+
+
+def _minors(found: list[Place]) -> Iterator[Fault]:
+    """Two device nodes of one number, where a number that is left out is the index."""
+    seen: dict[int, Place] = {}
+    for index, place in numbered(found):
+        number = index if place.slot.minor is None else place.slot.minor
+        first = seen.setdefault(number, place)
+        given, other = (place, first) if place.slot.minor is not None else (first, place)
+        if first is not place and given.slot.minor is not None:
+            yield Fault((*given.path, "minor"), f"{other.address} already has minor {number}")
 
 
 def _partition(place: Place, model: Model) -> Iterator[Fault]:
@@ -250,6 +282,7 @@ def _virtual(place: Place, models: Mapping[str, Model]) -> Iterator[Fault]:
         yield Fault(
             (*place.path, "sriov", "model"), f'there is no virtual function "{sriov.model}"{near(sriov.model, known)}'
         )
+    yield from _bounded(sriov.total, (*place.path, "sriov", "total"), 0)
     if len(sriov.functions) > sriov.total:
         yield Fault(
             (*place.path, "sriov", "functions"), f"has {len(sriov.functions)} functions, but total is {sriov.total}"

@@ -6,11 +6,13 @@ the format to the person who writes one. Memory is in MiB because that is what `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Literal
 
 import msgspec
 
+from draht.hardware.pci import sort_key
 from draht.hardware.topology import CPU
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Profile",
     "Root",
     "Slot",
+    "numbered",
     "places",
 ]
 
@@ -221,6 +224,15 @@ def places(profile: Profile) -> Iterator[Place]:
     """Every slot of a profile, each before those below it."""
     for number, root in enumerate(profile.pcie):
         yield from _below(root, root.below, ("pcie", number), ())
+
+
+def numbered(found: Iterable[Place]) -> list[tuple[int, Place]]:
+    """The GPUs of one vendor, or its accelerators, by number: as given, else by PCI address among the free numbers."""
+    ordered = sorted(found, key=lambda place: sort_key(place.address))
+    taken = {place.slot.index for place in ordered if place.slot.index is not None}
+    free = (number for number in count() if number not in taken)
+    pairs = [(next(free) if place.slot.index is None else place.slot.index, place) for place in ordered]
+    return sorted(pairs, key=lambda pair: pair[0])
 
 
 def _below(

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import inspect
 
 from draht.api import yaml
+from draht.hardware.errors import MOST_SHOWN
 from draht.hardware.near import near
 from draht.hardware.profiles.check import Fault
 
@@ -98,7 +99,8 @@ def _struct(
         if key in fields:
             plain[key] = _walk(value, fields[key].type, (*path, key), faults)
         else:
-            faults.append(Fault((*path, key), f'unknown field "{key}"{near(key, fields)}'))
+            meant = near(key, fields) if len(faults) < MOST_SHOWN else ""
+            faults.append(Fault((*path, key), f'unknown field "{key}"{meant}'))
     missing = [name for name, field in fields.items() if field.required and name not in plain]
     if missing and (isinstance(node, yaml.MappingNode) or before == len(faults)):
         faults.append(Fault(path, f"misses {', '.join(missing)}"))
