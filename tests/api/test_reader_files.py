@@ -151,7 +151,7 @@ def test_files_that_cant_be_read_hide_no_others(tmp_path: Path) -> None:
         "there is no such file",
         "it is a directory",
         "it can't be read: too many levels of symbolic links",
-        "it can't be read: embedded null byte",
+        "it can't be read: a file name has no null byte",
         "there is no standard input here",
         "it holds no objects",
     ]

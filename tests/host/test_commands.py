@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import fake_sysfs
 from draht import cdi
 from draht.api.errors import DrahtError
 from draht.cli.ps import ps
@@ -21,6 +22,7 @@ from draht.cli.release import release
 from draht.cli.run import run
 from draht.driver import holds
 from draht.driver.database import Database
+from draht.hardware import profiles
 from draht.hardware.inventory import Inventory
 from draht.host import local
 from draht.host.errors import NotFreeError, OwnedError, SelectionError
@@ -137,6 +139,8 @@ class TestRunOptions:
             (["--gpus", "1", "--profile", "dgx-h100", "--engine", "rkt", "IMAGE"], "rkt"),
             (["--gpus", "1", "IMAGE"], "no CDI spec offers nvidia.com/gpu or amd.com/gpu"),
             (["--gpus", "1", "--kind", "intel.com/gpu", "IMAGE"], "no CDI spec offers devices of kind intel.com/gpu"),
+            (["--device", "nvidia.com/gpu=0", "IMAGE"], "unresolvable CDI device nvidia.com/gpu=0: "),
+            (["--device", "gpu0", "IMAGE"], "`gpu0` is not a CDI name"),
         ],
     )
     def test_refused_with_a_next_step(self, orders: list[Order], words: list[str], message: str) -> None:
@@ -147,6 +151,39 @@ class TestRunOptions:
         assert caught.value.hint
         assert caught.value.exit_code == 125
         assert orders == []
+
+    @pytest.mark.parametrize("words", [["--gpus", "1"], ["--device", "nvidia.com/gpu=0"]])
+    def test_a_broken_spec_is_named_when_its_devices_are_missed(
+        self, orders: list[Order], place: Workplace, words: list[str]
+    ) -> None:
+        """A file that engines refuse looks like no file at all, so its mistake is the answer."""
+        (place.cdi / "nvidia.yaml").write_text("cdiVersion: 0.3.0\nkind: nvidia.com/gpu\ndevics: []\n")
+        with pytest.raises(DrahtError) as caught:
+            call(*words, "IMAGE")
+        told = f"{caught.value} {caught.value.hint}"
+        assert "nvidia.yaml" in told
+        assert "devics" in told
+        assert orders == []
+
+    def test_a_missing_node_of_the_host_is_named_before_anything_is_held(
+        self, orders: list[Order], place: Workplace
+    ) -> None:
+        """A spec written before the driver was changed offers a device that can't be given."""
+        node = cdi.DeviceNode(path="/dev/nvidia0", host_path="/dev/no-such-gpu")
+        devices = (cdi.Device(name="0", container_edits=cdi.ContainerEdits(device_nodes=(node,))),)
+        cdi.write_spec(cdi.Spec(kind="nvidia.com/gpu", devices=devices), place.cdi, "nvidia.json")
+        with pytest.raises(cdi.InjectionError, match="/dev/no-such-gpu") as caught:
+            call("--device", "nvidia.com/gpu=0", "IMAGE")
+        assert caught.value.hint
+        assert orders == []
+
+    def test_a_spec_directory_that_is_a_link_to_itself(self, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where a spec can't be written the answer is a sentence, whatever the directory is."""
+        place.cdi.rename(place.root / "moved")
+        place.cdi.symlink_to(place.cdi)
+        with pytest.raises(DrahtError) as caught:
+            call("--profile", "l4-x4", "--gpus", "1", "--rootfs", "/", "--", "true")
+        assert caught.value.hint
 
 
 def test_life_of_a_hold_through_the_commands(place: Workplace) -> None:
@@ -242,6 +279,23 @@ class TestLocal:
         used = outside(inventory, state, tmp_path / "other")
         assert set(used) == set(json.loads(container.labels[FACTS_LABEL])["units"])
         assert container.labels[STATE_LABEL] == str(place.root / "state")
+
+    def test_real_gpus_have_their_place_in_the_machine(self, tmp_path: Path, place: Workplace) -> None:
+        """What the kernel knows is joined with what specs offer, so that a job's GPUs can be chosen close together."""
+        built = fake_sysfs.build(profiles.load("l4-x4"), tmp_path)
+        devices = tuple(
+            cdi.Device(
+                name=str(gpu.index),
+                container_edits=cdi.ContainerEdits(device_nodes=(cdi.DeviceNode(path=gpu.device_nodes[0]),)),
+            )
+            for gpu in built.gpus()
+        )
+        cdi.write_spec(cdi.Spec(kind="nvidia.com/gpu", devices=devices), place.cdi, "nvidia.json")
+        found, kind = local_inventory(cdi.Cache([place.cdi]), profile=None, kind=None, root=str(tmp_path))
+        assert kind == "nvidia.com/gpu"
+        assert [(gpu.cdi_names, gpu.pcie_root, gpu.numa_node) for gpu in found.gpus()] == [
+            ((f"nvidia.com/gpu={gpu.index}",), gpu.pcie_root, gpu.numa_node) for gpu in built.gpus()
+        ]
 
     @pytest.mark.parametrize(
         ("inventory", "vendor", "refused"),

@@ -164,7 +164,7 @@ def _run(
     words: Sequence[str],
 ) -> int:
     from draht.host.engines import engine
-    from draht.host.local import local_host, local_inventory, no_gpu_kind, refuse_owned
+    from draht.host.local import local_host, local_inventory, no_gpu_kind, refuse_owned, refuse_unresolvable
     from draht.host.order import Order
     from draht.host.ownership import look
     from draht.host.run import run as run_order
@@ -184,6 +184,7 @@ def _run(
     if gpus and not inventory.simulated and not chosen_kind:
         raise no_gpu_kind(host.cache)
     request = Request(gpus=gpus, names=tuple(names), kind=chosen_kind)
+    refuse_unresolvable(host.cache, inventory, request)
     refuse_owned(inventory, request, look())
     order = Order(
         inventory=inventory,

@@ -14,8 +14,8 @@ from draht.driver import holds
 from draht.driver.database import FILE, Database
 from draht.driver.errors import StateError
 from draht.hardware import simulated
-from draht.hardware.cdi import CDIProvider
 from draht.hardware.inventory import Inventory
+from draht.hardware.machine import MachineProvider
 from draht.host.engines import engines
 from draht.host.errors import OwnedError, SelectionError
 from draht.host.order import Host
@@ -33,6 +33,7 @@ __all__ = [
     "no_gpu_kind",
     "outside",
     "refuse_owned",
+    "refuse_unresolvable",
     "spec_directories",
 ]
 
@@ -86,8 +87,16 @@ def local_host(say: Callable[[str], None], environ: Mapping[str, str] = os.envir
     )
 
 
-def local_inventory(cache: cdi.Cache, *, profile: str | None, kind: str | None) -> tuple[Inventory, str]:
+def local_inventory(
+    cache: cdi.Cache, *, profile: str | None, kind: str | None, root: str = "/"
+) -> tuple[Inventory, str]:
     """What to choose from, and the CDI kind that `--gpus` means (empty for a profile's devices).
+
+    Args:
+        cache: CDI specs of the machine.
+        profile: Name or path of a machine profile instead of the real machine.
+        kind: CDI kind the user insists on.
+        root: Directory that has ``sys`` and ``proc``.
 
     Raises:
         SelectionError: The kind isn't offered.
@@ -98,18 +107,25 @@ def local_inventory(cache: cdi.Cache, *, profile: str | None, kind: str | None) 
     cache.refresh()
     offered = {name.partition("=")[0] for name in cache.devices()}
     if kind is not None and kind not in offered:
-        raise SelectionError(f"no CDI spec offers devices of kind {kind}", hint=_offered_hint(offered))
+        raise SelectionError(f"no CDI spec offers devices of kind {kind}", hint=_offered_hint(cache))
     chosen = kind or next((one for one in GPU_KINDS if one in offered), "")
-    return CDIProvider(cache).inventory(), chosen
+    return MachineProvider(cache, root).inventory(), chosen
 
 
 def no_gpu_kind(cache: cdi.Cache) -> SelectionError:
     """The error for `--gpus` where no GPU kind is offered."""
+    return SelectionError(f"no CDI spec offers {' or '.join(GPU_KINDS)}", hint=_offered_hint(cache))
+
+
+def _offered_hint(cache: cdi.Cache) -> str:
+    broken = cache.errors()
+    if broken:
+        # The first suspect: a spec that engines refuse as a whole looks like no spec at all.
+        path, errors = next(iter(broken.items()))
+        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        said = str(errors[0])
+        return f"mend {said if path in said else f'{path}: {said}'}{more}; `draht cdi validate` shows all mistakes"
     offered = {name.partition("=")[0] for name in cache.devices()}
-    return SelectionError(f"no CDI spec offers {' or '.join(GPU_KINDS)}", hint=_offered_hint(offered))
-
-
-def _offered_hint(offered: set[str]) -> str:
     if offered:
         return f"there are {', '.join(sorted(offered))}: choose one with --kind, or name devices with --device"
     return (
@@ -131,6 +147,18 @@ def refuse_owned(inventory: Inventory, request: Request, owned: Ownership) -> No
         owner = owned.of(device.vendor)
         if owner is not None and device.units & wanted:
             raise OwnedError(owner.reason, where=owner.socket, hint=owner.fix)
+
+
+def refuse_unresolvable(cache: cdi.Cache, inventory: Inventory, request: Request) -> None:
+    """Say why a CDI name leads nowhere before anything is held, instead of letting the engine say that it does.
+
+    Raises:
+        cdi.InjectionError: Some of the names aren't on offer, or their device nodes aren't on the host.
+    """
+    names = [] if inventory.simulated else [name for name in request.names if cdi.is_qualified_name(name)]
+    diagnosis = cdi.explain_unresolvable(cache, names)
+    if diagnosis.unresolvable:
+        raise diagnosis.error()
 
 
 def outside(

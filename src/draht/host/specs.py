@@ -75,10 +75,12 @@ def tag(state_directory: Path) -> str:
 def writable_directory(preferred: Path, info: EngineInfo) -> Path | None:
     """The directory to write transient specs to: one that this user may write and the engine reads, or None."""
     read = [Path(directory) for directory in info.spec_directories]
-    real = {directory.resolve() for directory in read}
+    # realpath, not resolve(): a link that leads round in a circle must not raise.
+    real = {os.path.realpath(directory) for directory in read}
     # An engine that hides its directories is believed to read the preferred one.
-    candidates = [preferred] if not read or preferred.resolve() in real else []
-    candidates += [directory for directory in reversed(read) if directory.resolve() != preferred.resolve()]
+    first = os.path.realpath(preferred)
+    candidates = [preferred] if not read or first in real else []
+    candidates += [directory for directory in reversed(read) if os.path.realpath(directory) != first]
     return next((directory for directory in candidates if _may_write(directory)), None)
 
 
@@ -233,20 +235,7 @@ def _edits_of(cache: cdi.Cache, names: Sequence[str]) -> tuple[cdi.ContainerEdit
             seen.add(str(loaded.spec.path))
             common.append(loaded.spec.spec.container_edits)
         edits.append(loaded.device.container_edits)
-    return _merged(common), edits
-
-
-def _merged(parts: Sequence[cdi.ContainerEdits]) -> cdi.ContainerEdits:
-    rdt = [part.intel_rdt for part in parts if part.intel_rdt is not None]
-    return cdi.ContainerEdits(
-        env=tuple(entry for part in parts for entry in part.env),
-        device_nodes=tuple(node for part in parts for node in part.device_nodes),
-        net_devices=tuple(device for part in parts for device in part.net_devices),
-        hooks=tuple(hook for part in parts for hook in part.hooks),
-        mounts=tuple(mount for part in parts for mount in part.mounts),
-        intel_rdt=rdt[-1] if rdt else None,
-        additional_gids=tuple(gid for part in parts for gid in part.additional_gids),
-    )
+    return cdi.collect(common), edits
 
 
 _GIDS_SINCE = "0.7.0"

@@ -228,9 +228,8 @@ def _situation(attempt: Attempt, look: _Look) -> str:
             f"the free devices are for ticket {look.blocker.number} of {look.blocker.user}, "
             f"waiting since {moment(look.blocker.since)}"
         )
-    relevant = {
-        unit for demand in demands(attempt.inventory, attempt.request) for units in demand.candidates for unit in units
-    }
+    wanted = demands(attempt.inventory, attempt.request)
+    relevant = {unit for demand in wanted for units in demand.candidates for unit in units}
     candidates = [device for device in attempt.inventory.devices if device.units & relevant]
     free = [device for device in candidates if not device.units & (look.taken.keys() | look.outside.keys())]
     parts = [_holder(hold) for hold in look.held if _has_any(hold, look, relevant)]
@@ -240,8 +239,8 @@ def _situation(attempt: Attempt, look: _Look) -> str:
             by_use.setdefault(use, []).append(device)
     parts += [f"{holds.in_short(label(device) for device in used)} used by {use}" for use, used in by_use.items()]
     shown = "; ".join(parts[:4]) + (f"; and {len(parts) - 4} more" if len(parts) > 4 else "")
-    wanted = attempt.request.gpus or len(attempt.request.names)
-    return f"{wanted} wanted, {len(free)} of {len(candidates)} free; {shown}"
+    number = "all" if attempt.request.gpus == "all" else sum(demand.wanted for demand in wanted)
+    return f"{number} wanted, {len(free)} of {len(candidates)} free; {shown}"
 
 
 def _has_any(hold: Hold, look: _Look, units: set[str]) -> bool:

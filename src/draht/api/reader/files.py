@@ -126,9 +126,11 @@ def _read(path: str | Path, stdin: BinaryIO | None) -> ReadResult:
                 data = file.read(yaml.MAX_BYTES + 1)
     except FileNotFoundError:
         return _unreadable(source, "there is no such file", None)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         return _unreadable(source, f"it can't be read: {reason[:1].lower()}{reason[1:]}", None)
+    except ValueError:
+        return _unreadable(source, "it can't be read: a file name has no null byte", None)
     result = read_text(data, source=source)
     if not result.objects and not result.others and not result.problems:
         nothing = Problem("unreadable", "it holds no objects", source, warning=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from draht.api import yaml
 from draht.hardware.errors import MOST_SHOWN, ProfileError, UnknownProfileError
-from draht.hardware.near import near
+from draht.hardware.near import did_you_mean
 from draht.hardware.profiles.check import Fault, check, check_model
 from draht.hardware.profiles.format import Model, Profile
 from draht.hardware.profiles.read import locate, read, spell
@@ -49,7 +49,7 @@ def load(name_or_path: str | Path) -> Profile:
         return parse(data, source=text)
     if text not in names():
         raise UnknownProfileError(
-            f'there is no machine profile "{text}"{near(text, names())}',
+            f'there is no machine profile "{text}"{did_you_mean(text, names())}',
             hint=f"use one of {', '.join(names())}, or the path of a file like ./my-machine.yaml",
         )
     return parse((resources.files(__package__) / f"{text}.yaml").read_bytes(), source=f"{text}.yaml")

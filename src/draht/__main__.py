@@ -1,0 +1,7 @@
+"""``python -m draht`` is the ``draht`` command."""
+
+from __future__ import annotations
+
+from draht.cli.main import main
+
+main()
