@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cdi_command import run
 from cdi_corpus import CORPUS, CorpusHost
 from draht import cdi
 from draht.cdi.suggestions import near_names
@@ -213,7 +214,7 @@ def test_a_conflict_hides_a_clean_definition_of_another_directory(machine: Machi
     assert machine.resolves("nvidia.com/gpu=0")
 
 
-@pytest.mark.parametrize("name", ["nvidia.yml", "nvidia.YAML", "nvidia.yaml.bak"])
+@pytest.mark.parametrize("name", ["nvidia.yml", "nvidia.YAML", "nvidia.yaml.bak", "my gpus;$(id).yml"])
 def test_a_file_with_another_ending(machine: Machine, name: str) -> None:
     """A spec whose name doesn't end in .json or .yaml is found, and renaming it as the step says resolves the name."""
     machine.put("valid/nvidia-small.yaml", machine.etc / name)
@@ -221,6 +222,15 @@ def test_a_file_with_another_ending(machine: Machine, name: str) -> None:
     assert finding.cause == "ignored-file"
     subprocess.run(_command(finding.next_step), check=True)
     assert machine.resolves("nvidia.com/gpu=0")
+
+
+def test_a_backup_beside_the_file_is_no_likely_reason(machine: Machine) -> None:
+    """Nobody is told to rename a backup, which would then be in conflict with the file that is read."""
+    machine.put("valid/nvidia-small.yaml", machine.etc / "nvidia.yaml")
+    machine.put("valid/nvidia-small.yaml", machine.etc / "nvidia.yaml.bak")
+    first, second = machine.ask("nvidia.com/gpu=7").names[0].findings
+    assert (first.cause, second.cause) == ("unknown-device", "ignored-file")
+    assert second.next_step.startswith(f"compare it with {machine.etc}/nvidia.yaml, which is read; or generate it")
 
 
 def test_temporary_files_and_other_kinds_are_not_blamed(machine: Machine) -> None:
@@ -236,7 +246,11 @@ def test_a_usual_directory_that_is_not_read(machine: Machine) -> None:
     machine.put("valid/nvidia-small.yaml", machine.other / "nvidia.yaml")
     finding = machine.first("nvidia.com/gpu=0")
     assert finding.cause == "elsewhere"
-    assert f"draht cdi --dir {machine.other}" in finding.next_step
+    setting = re.search(r"DRAHT_CDI_DIRS=(\S+) draht cdi devices", finding.next_step)
+    assert setting is not None
+    listed = run("cdi", "devices", environment={"DRAHT_CDI_DIRS": setting[1]})
+    assert "nvidia.com/gpu=0" in listed.stdout
+    assert setting[1].split(":")[:-1] == [str(machine.etc), str(machine.run)]
     machine.directories.append(machine.other)
     assert machine.resolves("nvidia.com/gpu=0")
 

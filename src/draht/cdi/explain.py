@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 from draht.cdi.cache import Cache
 from draht.cdi.decode import decode
@@ -102,19 +103,23 @@ def _reasons(
         return conflicts
     problems = list(_files_with_problems(cache, wanted))
     certain = [finding for finding, kind in problems if kind == wanted.kind]
+    ignored = list(_ignored_files(cache, wanted))
+    # Beside a file of its kind it is a backup as a rule: no likely reason, and read as well it would be in conflict.
+    backups = [finding for finding in ignored if len(finding.paths) > 1]
     possible = [finding for finding, kind in problems if kind is None]
     seen = [
         *certain,
-        *_ignored_files(cache, wanted),
+        *(finding for finding in ignored if finding not in backups),
         *_unreadable_directories(cache),
         *_elsewhere(cache, str(wanted), others),
     ]
     unreadable = [finding for finding in possible if finding.cause == "unreadable-file"]
     if offered:
-        return [*seen, *_not_offered(cache, wanted, offered, near), *possible]
+        return [*seen, *_not_offered(cache, wanted, offered, near), *backups, *possible]
     # That nobody offers the kind is no news where a file of that kind is known to be unusable.
     names_alone = [] if seen else list(_not_offered(cache, wanted, offered, near))
-    return [*seen, *unreadable, *names_alone, *(finding for finding in possible if finding not in unreadable)]
+    rest = [finding for finding in possible if finding not in unreadable]
+    return [*seen, *unreadable, *names_alone, *backups, *rest]
 
 
 def _not_qualified(name: str, error: CDIError, near: Sequence[str]) -> Finding:
@@ -157,7 +162,7 @@ def _conflicts(cache: Cache, name: str) -> Iterator[Finding]:
             yield Finding(
                 cause="conflict",
                 message=f"{first} and {second} both define it, so neither counts",
-                next_step=f"keep one of the two files and remove the other, as with: rm {first}",
+                next_step=f"keep one of the two files and remove the other, as with: rm {quote(first)}",
                 paths=(first, second),
             )
 
@@ -208,14 +213,22 @@ def _ignored_files(cache: Cache, wanted: QualifiedName) -> Iterator[Finding]:
     for directory in cache.directories():
         for file in ignored_files(directory.path):
             if file.kind in (None, wanted.kind):
-                target = Path(file.path).with_suffix(SPEC_SUFFIXES[1])
+                target = str(Path(file.path).with_suffix(SPEC_SUFFIXES[1]))
+                beside = _spec_of_kind(cache, wanted.kind, directory.path)
                 yield Finding(
                     cause="ignored-file",
                     message=f"{file.path} {'is' if file.kind else 'may be'} of this kind, but only names that end in "
                     f"{' or '.join(SPEC_SUFFIXES)} are read",
-                    next_step=f"give it such a name, as with: mv {file.path} {target}",
-                    paths=(file.path,),
+                    next_step=f"compare it with {beside}, which is read; or {_regenerate(wanted.vendor)}"
+                    if beside
+                    else f"give it such a name, as with: mv {quote(file.path)} {quote(target)}",
+                    paths=(file.path, beside) if beside else (file.path,),
                 )
+
+
+def _spec_of_kind(cache: Cache, kind: str, directory: str) -> str | None:
+    specs = (spec.path for spec in cache.specs() if spec.spec.kind == kind and _lies_in(spec.path, directory))
+    return next(specs, None)
 
 
 def _unreadable_directories(cache: Cache) -> Iterator[Finding]:
@@ -224,7 +237,7 @@ def _unreadable_directories(cache: Cache) -> Iterator[Finding]:
             yield Finding(
                 cause="unreadable-directory",
                 message=f"{directory.path} can't be read: {_inside(directory.error, directory.path)}",
-                next_step=f"give users the right to list it, as with: chmod a+rx {directory.path}",
+                next_step=f"give users the right to list it, as with: chmod a+rx {quote(directory.path)}",
                 paths=(directory.path,),
             )
 
@@ -234,11 +247,12 @@ def _elsewhere(cache: Cache, name: str, others: Sequence[str]) -> Iterator[Findi
     read = {os.path.realpath(directory.path) for directory in cache.directories()}
     for directory in others:
         if os.path.realpath(directory) not in read and Cache([directory]).device(name) is not None:
+            every = ":".join([*(known.path for known in cache.directories()), directory])
             yield Finding(
                 cause="elsewhere",
                 message=f"{directory} offers it, and is not among the directories that are read",
-                next_step=f"have it read too: draht cdi --dir {directory}, podman --cdi-spec-dir={directory}, "
-                "cdi-spec-dirs of dockerd, cdi_spec_dirs of containerd",
+                next_step=f"have it read too: DRAHT_CDI_DIRS={quote(every)} draht cdi devices, "
+                f"podman --cdi-spec-dir={quote(directory)}, cdi-spec-dirs of dockerd, cdi_spec_dirs of containerd",
                 paths=(directory,),
             )
 

@@ -139,5 +139,5 @@ def _advice(error: OSError | ValueError) -> str | None:
     if isinstance(error, PermissionError):
         return "make it readable for the users of containers: chmod 0644"
     if isinstance(error, FileNotFoundError):
-        return "it is a symbolic link to nowhere, or has just been removed"
+        return "check its name; one that is listed all the same is a symbolic link to nowhere"
     return None

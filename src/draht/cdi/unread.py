@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -94,15 +95,18 @@ def unreadable_reason(path: str) -> tuple[str, str] | None:
         found = Path(path).stat()
     except PermissionError:
         directory = os.path.split(path)[0]
-        return f"user {os.geteuid()} may not enter the directory", f"let everybody enter it: chmod a+x {directory}"
+        return (
+            f"user {os.geteuid()} may not enter the directory",
+            f"let everybody enter it: chmod a+x {quote(directory)}",
+        )
     except OSError as error:
         links = {errno.ELOOP: "a symbolic link that leads back to itself", errno.ENOENT: "a symbolic link to nowhere"}
         reason = links.get(error.errno or 0)
-        return (reason, f"remove it: rm {path}") if reason is not None and os.path.lexists(path) else None
+        return (reason, f"remove it: rm {quote(path)}") if reason is not None and os.path.lexists(path) else None
     if not stat.S_ISREG(found.st_mode):
-        return "it is not a regular file", f"remove it: rm {path}"
+        return "it is not a regular file", f"remove it: rm {quote(path)}"
     if os.access(path, os.R_OK):
         return None
     owner = "root" if found.st_uid == 0 else f"user {found.st_uid}"
     reason = f"it belongs to {owner} and has mode {stat.S_IMODE(found.st_mode):04o}, and you are user {os.geteuid()}"
-    return reason, f"let everybody read it: chmod a+r {path}"
+    return reason, f"let everybody read it: chmod a+r {quote(path)}"
