@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from draht.host.engine import ContainerRequest, EngineError, Node, NoSuchContainerError, RequestError
+from draht.host.engine import CommandError, ContainerRequest, EngineError, Node, NoSuchContainerError, RequestError
 from draht.host.engines.command import Command, first_sentence
 from draht.host.engines.docker import Docker
 from draht.host.engines.podman import Podman
@@ -215,6 +215,22 @@ def test_a_container_that_can_t_be_initialised_is_removed(client: FakeClient) ->
     with pytest.raises(EngineError, match='can\'t create the container: unable to start: exec: "nope": not found'):
         podman(client).create(request())
     assert client.calls("rm")[0][-5:] == ["--force", "--volumes", "--time", "0", "c0ffee"]
+
+
+def test_a_command_that_is_not_in_the_image_is_told_from_a_program_the_engine_misses(client: FakeClient) -> None:
+    """127 is the answer to the user's command; that podman lacks a program of its own is podman's failure."""
+    client.answer("image exists").answer("create", stderr='Error: exec: "nope": not found in $PATH\n', status=127)
+    with pytest.raises(CommandError) as caught:
+        podman(client).create(request())
+    assert caught.value.status == 127
+    missing = 'Error: command required for rootless mode: exec: "newuidmap": executable file not found in $PATH\n'
+    client.answer("info", stderr=missing, status=125)
+    (problem,) = podman(client).info().problems
+    assert problem.severity == "broken"
+    assert "/etc/subuid" in problem.fix
+    with pytest.raises(EngineError) as refused:
+        podman(client).containers()
+    assert not isinstance(refused.value, CommandError)
 
 
 @pytest.mark.parametrize(

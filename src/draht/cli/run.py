@@ -18,13 +18,6 @@ FAILED = 125
 """Exit status for draht's own failures; everything else is the container's (as podman and docker do it)."""
 
 
-_COMMAND_FAILURES = {
-    127: re.compile(r'exec: ".*": .*(?:no such file or directory|not found)|executable file `.*` not found'),
-    126: re.compile(r'exec: ".*": .*permission denied|open executable: Permission denied', re.DOTALL),
-}
-"""Exit status → how runc and crun say that the container's command can't be executed."""
-
-
 class _MisuseError(click.UsageError):
     """Wrong options, with the status of draht's own failures."""
 
@@ -135,14 +128,12 @@ def run(ctx: click.Context, /, **options: Any) -> None:
 
 def _status_of(error: DrahtError) -> int:
     """As podman and docker have it: 127 no such command, 126 not executable, 128+n interrupted, else 125."""
-    from draht.host.engine import EngineError
+    from draht.host.engine import CommandError
     from draht.host.errors import InterruptedRunError
 
     if isinstance(error, InterruptedRunError):
         return 128 + error.signal
-    if isinstance(error, EngineError):
-        return next((status for status, words in _COMMAND_FAILURES.items() if words.search(error.message)), FAILED)
-    return FAILED
+    return error.status if isinstance(error, CommandError) else FAILED
 
 
 def _run(

@@ -9,6 +9,7 @@ Errors::
 
     DrahtError
     └── EngineError                an engine refused, failed or could not be asked
+        ├── CommandError           the container's command isn't there or can't be executed
         ├── EngineMissingError     no usable engine of that name on this machine
         ├── NoSuchContainerError   the container is gone (removed by a reconcile, for example)
         └── RequestError           this engine can't do what the request asks for, whatever the machine
@@ -26,6 +27,7 @@ from draht.host.finding import Finding
 __all__ = [
     "CDI_LABEL",
     "HOLD_LABEL",
+    "CommandError",
     "Container",
     "ContainerRequest",
     "Engine",
@@ -50,6 +52,18 @@ State = Literal["created", "running", "exited", "unknown"]
 
 class EngineError(DrahtError):
     """An engine refused, failed or could not be asked."""
+
+
+class CommandError(EngineError):
+    """The container was refused because of its own command.
+
+    Attributes:
+        status: 127 if the command isn't there, 126 if it can't be executed, as shells, podman and docker have it.
+    """
+
+    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class EngineMissingError(EngineError):

@@ -112,7 +112,7 @@ class ClientEngine(ABC):
         outcome = self.command.run("create", *options, *request.command)
         container_id = outcome.stdout.strip().rpartition("\n")[2].strip()
         if outcome.status != 0 or not container_id:
-            raise self.command.failure("create the container", outcome, hint=self.hint(outcome.complaint))
+            raise self.command.refusal("create", outcome, hint=self.hint(outcome.complaint))
         try:
             self.ready(container_id)
         except EngineError:
@@ -129,7 +129,7 @@ class ClientEngine(ABC):
                 return 0
             if self.is_missing(outcome):
                 raise self._gone(container_id)
-            raise self.command.failure("start the container", outcome, hint=self.hint(outcome.complaint))
+            raise self.command.refusal("start", outcome, hint=self.hint(outcome.complaint))
         arguments = ["start", "--attach"]
         if self._is_interactive(container_id):
             arguments.append("--interactive")
@@ -188,8 +188,8 @@ class ClientEngine(ABC):
                 return code
             state = inspected.get("State")
             reason = str(state.get("Error") or "") if isinstance(state, Mapping) else ""
-            said = Outcome(code, "", reason).complaint if reason else "see its message above"
-            raise EngineError(f"{self.name} can't start the container: {said}", hint=self.hint(said))
+            outcome = Outcome(code, "", reason or "see its message above")
+            raise self.command.refusal("start", outcome, hint=self.hint(outcome.complaint))
         if container.state == "running":
             waited = self.command.run("wait", container_id, deadline=None)
             text = waited.stdout.strip()

@@ -11,9 +11,9 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Literal
 
-from draht.host.engine import EngineError
+from draht.host.engine import CommandError, EngineError
 
 __all__ = ["Command", "Outcome", "first_sentence"]
 
@@ -27,6 +27,12 @@ _NOISE = re.compile(
 )
 _WARNING = re.compile(r'^(?:time="[^"]*"\s+level=(?:warning|info|debug)|WARN\[|INFO\[|WARNING:)')
 _LONGEST = 600
+
+_COMMAND_FAILURES = {
+    127: re.compile(r'exec: ".*": .*(?:no such file or directory|not found)|executable file `.*` not found'),
+    126: re.compile(r'exec: ".*": .*permission denied|open executable: Permission denied', re.DOTALL),
+}
+"""Exit status → how runc and crun say that the container's command can't be executed."""
 
 
 class Outcome:
@@ -158,6 +164,14 @@ class Command:
     def failure(self, what: str, outcome: Outcome, *, hint: str | None = None) -> EngineError:
         """The error for a failed command."""
         return EngineError(f"{self.engine} can't {what}: {outcome.complaint}", hint=hint)
+
+    def refusal(self, phase: Literal["create", "start"], outcome: Outcome, *, hint: str | None = None) -> EngineError:
+        """The error for a container that wasn't made or started; a `CommandError` if its own command is the reason."""
+        message = f"{self.engine} can't {phase} the container: {outcome.complaint}"
+        for status, words in _COMMAND_FAILURES.items():
+            if words.search(outcome.complaint):
+                return CommandError(message, status=status, hint=hint)
+        return EngineError(message, hint=hint)
 
     def _not_executable(self, error: Exception) -> EngineError:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

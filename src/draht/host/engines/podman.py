@@ -121,7 +121,8 @@ class Podman(ClientEngine):
             directories = self._spec_directories
         except EngineError as error:
             problem = Finding(
-                kind="engine-fails", severity="broken", message=error.message, fix=error.hint or "run `podman info`",
+                kind="engine-fails", severity="broken", message=error.message,
+                fix=error.hint or self.hint(error.message) or "run `podman info`",
                 where=path,
             )  # fmt: skip
             return EngineInfo(name=self.name, version=None, path=path, cdi_version=None, problems=(problem,))
@@ -229,7 +230,7 @@ class Podman(ClientEngine):
         """``podman init`` builds the container up to the point before its first instruction, so errors come early."""
         outcome = self.command.run("init", container_id)
         if outcome.status != 0:
-            raise self.command.failure("create the container", outcome, hint=self.hint(outcome.complaint))
+            raise self.command.refusal("create", outcome, hint=self.hint(outcome.complaint))
 
     def is_missing(self, outcome: Outcome) -> bool:
         """Podman says ``no such container`` or ``no such object``."""
@@ -241,7 +242,9 @@ class Podman(ClientEngine):
         return container_from(self.name, inspected, cdi_names=_cdi_names, device_nodes=_device_nodes)
 
     def hint(self, complaint: str) -> str | None:
-        """The next step for complaints that people meet with CDI."""
+        """The next step for complaints that people meet with CDI, or as users without root."""
+        if "newuidmap" in complaint:
+            return "install newuidmap (Debian's package uidmap) and give yourself ids in /etc/subuid and /etc/subgid"
         if "unresolvable CDI device" in complaint:
             return f"podman reads CDI specs from {' and '.join(self._spec_directories)}; see `draht cdi dirs`"
         if "error setting rlimit" in complaint:

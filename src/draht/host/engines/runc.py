@@ -242,7 +242,7 @@ class Runc:
             except OSError as error:
                 raise EngineError(f"{self._path} can't be executed: {os.strerror(error.errno or 0).lower()}") from None
             if done.returncode != 0:
-                raise self._command.failure("create the container", Outcome(done.returncode, "", _text(log)))
+                raise self._command.refusal("create", Outcome(done.returncode, "", _text(log)))
             if not request.detach:
                 self._children[container_id] = int(pid_file.read_text(encoding="ascii"))
             if console is not None:
@@ -257,7 +257,7 @@ class Runc:
                 f"runc container {container_id} was removed by somebody else",
                 hint="`draht ps` shows what is held now",
             )
-        raise self._command.failure("start the container", outcome)
+        raise self._command.refusal("start", outcome)
 
     @contextlib.contextmanager
     def _terminal(self, container_id: str) -> Iterator[Terminal | None]:
