@@ -57,6 +57,23 @@ def test_list_shows_good_and_broken_files(place: Place) -> None:
     assert rows[2].endswith("22:11: there is no field 'hostpath' in a DeviceNode")
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["list"], "there are no spec files in"),
+        (["devices"], "there are no devices in"),
+        (["devices", "nvidia.com/*"], "there are no matching devices in"),
+    ],
+)
+def test_nothing_is_said_with_the_directories(tmp_path: Path, command: list[str], words: str) -> None:
+    """An empty table doesn't tell a person whether the right place was looked at; programs get an empty list."""
+    outcome = run("cdi", *command, "--dir", str(tmp_path))
+    assert (outcome.status, len(outcome.lines)) == (0, 1)
+    assert outcome.stderr == f"{words} {tmp_path}; see draht cdi dirs\n"
+    for_programs = run("cdi", *command, "--dir", str(tmp_path), "-o", "json")
+    assert (json.loads(for_programs.stdout), for_programs.stderr) == ([], "")
+
+
 @pytest.mark.parametrize("output", ["json", "yaml"])
 def test_list_for_programs(place: Place, output: str) -> None:
     """JSON and YAML have the same facts, with names of devices and all problems."""

@@ -64,6 +64,8 @@ def list_(directories: tuple[str, ...], output: str) -> None:
         for file in files
     ]
     click.echo(table(("FILE", "KIND", "VERSION", "DEVICES", "PROBLEM"), rows))
+    if not files:
+        _say_nothing("spec files", cache)
 
 
 @cdi.command()
@@ -81,6 +83,8 @@ def devices(patterns: tuple[str, ...], directories: tuple[str, ...], output: str
     ]
     if output == "table":
         click.echo(table(("NAME", "FILE"), [(device["name"], device["path"]) for device in found]))
+        if not found:
+            _say_nothing("matching devices" if patterns else "devices", cache)
     else:
         emit(found, output)
     if cache.errors():
@@ -194,3 +198,8 @@ def _node_line(node: cdi_.DeviceNode) -> str:
 def _mount_line(mount: cdi_.Mount) -> str:
     target = f" at {mount.container_path}" if mount.container_path != mount.host_path else ""
     return f"{mount.host_path}{target} ({','.join(mount.options)})"
+
+
+def _say_nothing(what: str, cache: cdi_.Cache) -> None:
+    places = ", ".join(directory.path for directory in cache.directories()) or "no directory"
+    click.echo(f"there are no {what} in {places}; see draht cdi dirs", err=True)
