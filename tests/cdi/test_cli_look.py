@@ -224,3 +224,15 @@ def test_the_installed_script(place: Place) -> None:
     assert (refused.status, refused.stdout) == (1, "")
     assert refused.stderr.startswith("error: unresolvable CDI device nvidia.com/gpu=7")
     assert run_script("cdi", "--help").stdout.count("\n") > 10
+
+
+def test_a_spec_cant_change_the_terminal(tmp_path: Path) -> None:
+    """Control characters in the texts of a spec and in file names are shown, not obeyed."""
+    edits = {"env": ["A=\x1b[31m"], "mounts": [{"hostPath": "/a\nb", "containerPath": "/c\x9b"}]}
+    device = {"name": "a", "annotations": {"note": "\x1b[2J\nroot#"}, "containerEdits": edits}
+    spec = {"cdiVersion": "0.6.0", "kind": "v.com/gpu", "devices": [device]}
+    (tmp_path / "\x1b]0;title\x07.json").write_text(json.dumps(spec))
+    outcome = run("cdi", "show", "v.com/gpu=a", "--dir", str(tmp_path))
+    assert all(line.isprintable() for line in outcome.lines)
+    assert r"  note: \x1b[2J\nroot#" in outcome.lines
+    assert r"  /a\nb at /c\x9b ()" in outcome.lines

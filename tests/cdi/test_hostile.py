@@ -410,6 +410,31 @@ def test_a_reader_that_goes_away(specs: Path) -> None:
     assert "Broken" not in done.stderr
 
 
+def test_a_reader_that_is_gone_already() -> None:
+    """Output that nobody takes any more is no failure, whichever command prints it and however often it writes."""
+    for arguments in (["cdi", "schema"], ["devices", "--profile", "dgx-h100", "-o", "tree"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        program = str(Path(sys.executable).with_name("draht"))
+        done = subprocess.run([program, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_closed_standard_input() -> None:
+    """Where there is no standard input at all, that is said, without a traceback."""
+    for arguments in ("validate -", "lower --to 0.3.0 -", "inject --spec - a.com/b=c"):
+        done = subprocess.run(
+            ["bash", "-c", f'"{Path(sys.executable).with_name("draht")}" cdi {arguments} <&-'],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "standard input is closed" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_binary_standard_input() -> None:
     """Rubbish on standard input is one line of error in the real process."""
     for arguments in (("validate", "-"), ("lower", "--to", "0.3.0", "-"), ("inject", "--spec", "-", "a.com/b=c")):

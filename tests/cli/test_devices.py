@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -124,3 +125,25 @@ def test_an_unknown_profile_is_an_error_with_a_hint(capsys: pytest.CaptureFixtur
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith('error: there is no machine profile "dgx-h10"; did you mean dgx-h100')
     assert hint.startswith("hint: use one of dgx-a100-80, dgx-h100")
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "tree"])
+def test_names_cant_change_the_terminal(output: str, tmp_path: Path) -> None:
+    """Control characters in a profile's texts and in names of spec files are shown, not obeyed."""
+    name = min(profiles.names())
+    text = (Path(profiles.__file__).parent / f"{name}.yaml").read_text()
+    described = re.sub(r"^description: .*$", r'description: "\\e[31mred\\e[0m"', text, count=1, flags=re.MULTILINE)
+    (tmp_path / "machine.yaml").write_text(described)
+    shown = run("--profile", str(tmp_path / "machine.yaml"), "-o", output).stdout
+    assert r"\x1b[31mred" in shown
+    assert all(line.isprintable() for line in shown.splitlines())
+    (tmp_path / "\x1b[31m\n.json").write_text("{")
+    problems = run("--root", str(tmp_path), "--dir", str(tmp_path), "-o", output).stderr
+    assert r"\x1b[31m\n.json: " in problems
+    assert all(line.isprintable() for line in problems.splitlines())
+
+
+def test_an_error_cant_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same holds for the names in errors."""
+    report(HardwareError("no\x1b[31m", where="a\x07b", hint="try\x9b"))
+    assert capsys.readouterr().err == "error: a\\x07b: no\\x1b[31m\nhint: try\\x9b\n"

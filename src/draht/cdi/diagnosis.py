@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from draht.api.printable import printable
 from draht.cdi.errors import InjectionError, UnresolvableDeviceError
 
 __all__ = ["MAX_OFFERED", "Cause", "Diagnosis", "DirectoryReport", "Finding", "NameDiagnosis"]
@@ -120,18 +121,13 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         findings = [finding for name in self.names for finding in name.findings]
         reason = f": {findings[0].message}" if findings else ""
         if findings and all(finding.cause == "missing-node" for finding in findings):
-            return InjectionError(_printable(f"can't inject {listed}{reason}"), hint=self.next_step)
-        return UnresolvableDeviceError(_printable(f"unresolvable {listed}{reason}"), names=names, hint=self.next_step)
+            return InjectionError(printable(f"can't inject {listed}{reason}"), hint=self.next_step)
+        return UnresolvableDeviceError(printable(f"unresolvable {listed}{reason}"), names=names, hint=self.next_step)
 
     def lines(self) -> list[str]:
         """The diagnosis for people, one line per fact."""
         lines = [*(line for name in self.names for line in _name_lines(name)), *_directory_lines(self.directories)]
-        return [_printable(line) for line in lines]
-
-
-def _printable(line: str) -> str:
-    """A line that stays one and can't change a terminal, whatever names and files are called."""
-    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
+        return [printable(line) for line in lines]
 
 
 def _name_lines(name: NameDiagnosis) -> list[str]:

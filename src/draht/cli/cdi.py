@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from draht import cdi as cdi_
+from draht.api.printable import printable
 from draht.cdi.unread import ignored_files
 from draht.cli.cdi_files import inject, lower, validate
 from draht.cli.cdi_options import directories_option, host_root_option, open_cache, refuse
@@ -117,13 +118,13 @@ def show(name: str, directories: tuple[str, ...], host_root: str, output: str) -
         }
         emit(shown, output)
         return
-    click.echo(f"name: {name}\nfile: {loaded.spec.path}\nCDI version: {spec.cdi_version}")
+    click.echo(f"name: {name}\nfile: {printable(loaded.spec.path)}\nCDI version: {spec.cdi_version}")
     annotations = {**spec.annotations, **loaded.device.annotations}
     for title, lines in (("annotations", [f"{k}: {v}" for k, v in annotations.items()]), *_edit_sections(edits)):
         if lines:
-            click.echo("\n".join([f"{title}:", *(f"  {line}" for line in lines)]))
+            click.echo("\n".join([f"{title}:", *(f"  {printable(line)}" for line in lines)]))
     for finding in cdi_.explain_unresolvable(cache, [name]).names[0].findings:
-        click.echo(f"warning: {finding.message}\nhint: {finding.next_step}", err=True)
+        click.echo(f"warning: {printable(finding.message)}\nhint: {printable(finding.next_step)}", err=True)
 
 
 @cdi.command()

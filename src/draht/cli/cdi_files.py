@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 import click
 
 from draht import cdi
+from draht.api.printable import printable
 from draht.cdi.check import Problem, check
 from draht.cdi.errors import CDIError, ConflictError, HostDeviceError, SpecError, UnresolvableDeviceError
 from draht.cdi.files import list_specs
 from draht.cli.cdi_options import PATH, directories_option, host_root_option, open_cache, read_input, refuse
-from draht.cli.output import emit, output_option, printable
+from draht.cli.output import emit, output_option
 
 __all__ = ["inject", "lower", "validate"]
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from draht import cdi
+from draht.api.printable import printable
 from draht.api.yaml import MAX_BYTES
 from draht.cdi.errors import SpecError
 from draht.cdi.files import read_spec
@@ -59,6 +60,8 @@ def read_input(path: str) -> tuple[bytes, str]:
     """
     if path != "-":
         return read_spec(path), path
+    if sys.stdin is None:
+        raise SpecError("standard input is closed", where="<stdin>", hint="give it a file: draht … < FILE")
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise SpecError(f"there are more than the {MAX_BYTES} bytes that are read", where="<stdin>", hint="split it")
@@ -70,7 +73,7 @@ def refuse(diagnosis: cdi.Diagnosis) -> NoReturn:
     error = diagnosis.error()
     click.echo(f"error: {error}", err=True)
     if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+        click.echo(f"hint: {printable(error.hint)}", err=True)
     # The first reason is in the error already.
     said = {f"  {finding.message}" for name in diagnosis.names for finding in name.findings[:1]}
     said |= {f"    next: {error.hint}"}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import click
 
+from draht.api.printable import printable, printable_lines
 from draht.cli.cdi_options import directories_option, open_cache
 from draht.cli.device_tree import headline, label, names, size, tree
 from draht.cli.output import emit, output_option, table
@@ -36,9 +37,9 @@ def devices(profile: str | None, root: str, directories: tuple[str, ...], output
         return
     lines = {"table": _table, "wide": _wide, "tree": tree}[output](inventory)
     for line in lines:
-        click.echo(line)
+        click.echo(printable_lines(line))
     for problem in inventory.problems:
-        click.echo(f"problem: {problem.where}: {problem.message}", err=True)
+        click.echo(f"problem: {printable(f'{problem.where}: {problem.message}')}", err=True)
     if not inventory.gpus() and not inventory.instances():
         click.echo("no GPU was found", err=True)
         click.echo("hint: `draht devices --profile dgx-h100` shows a simulated machine", err=True)

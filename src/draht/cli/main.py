@@ -16,6 +16,7 @@ import click
 
 from draht import __version__
 from draht.api.errors import DrahtError
+from draht.api.printable import printable_lines
 
 COMMANDS = {
     "cdi": "Look at, check, change and apply CDI specs.",
@@ -43,6 +44,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; that the reader of its output went away (`draht … | head`) is no error, unlike in click."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _discard_stdout()
+            ctx.exit(0)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""
         with formatter.section("Commands"):
@@ -57,9 +66,9 @@ def draht() -> None:
 
 def report(error: DrahtError) -> None:
     """Print an error for a person on stderr."""
-    click.echo(f"error: {error}", err=True)
+    click.echo(f"error: {printable_lines(str(error))}", err=True)
     if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+        click.echo(f"hint: {printable_lines(error.hint)}", err=True)
 
 
 def main() -> None:
@@ -72,10 +81,6 @@ def main() -> None:
     except DrahtError as error:
         report(error)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output went away (`draht … | head`): not an error.
-        _discard_stdout()
-        sys.exit(0)
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             raise

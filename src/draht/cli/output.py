@@ -12,8 +12,9 @@ import click
 import msgspec
 
 from draht.api import yaml
+from draht.api.printable import printable
 
-__all__ = ["emit", "output_option", "printable", "table"]
+__all__ = ["emit", "output_option", "table"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -40,11 +41,6 @@ def emit(value: object, output: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(builtins), indent=2).decode())
     else:
         click.echo(yaml.dump(builtins), nl=False)
-
-
-def printable(line: str) -> str:
-    """A line that stays one and can't change a terminal, whatever the names and files in it are called."""
-    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
 
 
 def _text_only(value: Any) -> Any:
