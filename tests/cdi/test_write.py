@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -70,6 +71,42 @@ def test_an_invalid_spec_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(cdi.ValidationError, match="at least one device"):
         cdi.write_spec(cdi.Spec(kind="v/c"), tmp_path / "new", "a")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("edits", "path", "words"),
+    [
+        ({"env": (1,)}, "env[0]", "expected `str`, got `int`"),
+        ({"env": ("A=\udcff",)}, "", "is not Unicode text"),
+        (
+            {"device_nodes": (cdi.DeviceNode(path="/dev/x", major=2**70),)},
+            "deviceNodes[0].major",
+            "<= 9223372036854775807",
+        ),
+        ({"device_nodes": (cdi.DeviceNode(path="/dev/x", file_mode=-1),)}, "deviceNodes[0].fileMode", ">= 0"),
+        ({"additional_gids": (2**32,)}, "additionalGids[0]", "<= 4294967295"),
+    ],
+)
+@pytest.mark.parametrize("format_", ["json", "yaml"])
+def test_what_no_file_can_say_is_not_written(
+    tmp_path: Path, format_: Literal["json", "yaml"], edits: dict[str, Any], path: str, words: str
+) -> None:
+    """Structs take any value; one that nobody could read again is refused with its field before a file is made."""
+    device = cdi.Device(name="0", container_edits=cdi.ContainerEdits(**edits))
+    spec = msgspec.structs.replace(SPEC, devices=(device,))
+    with pytest.raises(cdi.ValidationError, match=re.escape(words)) as caught:
+        cdi.write_spec(spec, tmp_path, "gpu", format=format_)
+    assert caught.value.path == (f"devices[0].containerEdits.{path}" if path else "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("directory", "name"), [("a\0b", "gpu"), ("\ud800", "gpu"), ("a", "\ud800")])
+def test_names_that_no_file_system_has(tmp_path: Path, directory: str, name: str) -> None:
+    """A directory or name that can't be one is a failure to write or remove like any other."""
+    with pytest.raises(cdi.WriteError, match="can't be written"):
+        cdi.write_spec(SPEC, tmp_path / directory, name)
+    with pytest.raises(cdi.WriteError, match="can't be removed"):
+        cdi.remove_spec(tmp_path / directory, name)
 
 
 def test_a_file_is_replaced_only_if_allowed(tmp_path: Path) -> None:

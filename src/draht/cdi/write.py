@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from draht.cdi.errors import WriteError
+from draht.cdi.errors import ValidationError, WriteError
 from draht.cdi.files import SPEC_SUFFIXES
 from draht.cdi.spec import Spec, encode
 from draht.cdi.validate import validate
@@ -52,11 +52,13 @@ def write_spec(
         The path of the file.
 
     Raises:
-        ValidationError: The spec breaks a rule; nothing is written.
+        ValidationError: The spec breaks a rule, or holds what a spec file can't say: a value of a wrong type, a number
+            out of range, a text that isn't Unicode (as `os.fsdecode` gives); nothing is written.
         WriteError: The name can't be used, there is such a file and `overwrite` is off, or the file system refuses,
             as for want of space. What was there is untouched, and no temporary file is left.
     """
     target = Path(directory) / _file_name(name, format)
+    _refuse_unwritable(spec)
     spec = msgspec.structs.replace(spec, cdi_version=minimum_version(spec))
     validate(spec)
     data = encode(spec, format="yaml" if target.suffix == ".yaml" else "json")
@@ -107,6 +109,17 @@ def _file_name(name: str, format_: Literal["json", "yaml"] | None) -> str:
     return name
 
 
+def _refuse_unwritable(spec: Spec) -> None:
+    """Structs take whatever they are given; only reading them again tells whether others can."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(spec), type=Spec)
+    except UnicodeEncodeError as error:
+        raise ValidationError(f"{error.object!r} is not Unicode text", hint="CDI can't name such a file") from None
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$.")
+        raise ValidationError(problem[:1].lower() + problem[1:], path=path.rstrip("`")) from None
+
+
 def _write_temporary(directory: Path, data: bytes) -> Path:
     descriptor, name = tempfile.mkstemp(prefix=".spec.", suffix=".tmp", dir=directory)
     try:
@@ -145,6 +158,8 @@ def _failures(target: Path, done: str) -> Iterator[None]:
             where=str(target),
             hint="run as a user who may write there, or use another directory",
         ) from None
+    except ValueError as error:
+        raise WriteError(f"the file can't be {done}: {error}", where=str(target), hint="use another name") from None
     except OSError as error:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise WriteError(
