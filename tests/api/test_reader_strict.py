@@ -7,7 +7,7 @@ import pytest
 
 from draht.api import core, resource
 from draht.api.meta import ObjectMeta
-from draht.api.reader import Problem, read_text
+from draht.api.reader import Problem, hint, read_text
 from draht.api.reader.strict import MAX_PROBLEMS
 
 
@@ -272,6 +272,19 @@ def test_the_number_of_problems_is_bounded() -> None:
     found = read_text(text).problems
     assert len(found) == MAX_PROBLEMS + 1
     assert found[-1].message == "20 more problems are not shown"
+
+
+def test_no_hint_is_looked_for_where_nobody_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing names takes time, so half a million unknown fields get hints as far as they are shown."""
+    asked = 0
+
+    def unknown_field(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+
+    monkeypatch.setattr(hint, "unknown_field", unknown_field)
+    read_text(POD + "".join(f"    wrong{number}: 1\n" for number in range(MAX_PROBLEMS + 20)))
+    assert asked == MAX_PROBLEMS
 
 
 def test_long_values_are_shown_in_part() -> None:

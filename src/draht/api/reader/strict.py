@@ -110,7 +110,7 @@ class Walker:
                 continue
             field = shape.fields.get(name)
             if field is None:
-                near = hints.unknown_field(shape, name)
+                near = hints.unknown_field(shape, name) if len(self.problems) < MAX_PROBLEMS else None
                 self.report(key, join(path, name), "unknown-field", f'unknown field "{_shown(name)}"', hint=near)
                 good = False
             elif not _is_null(child):
