@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from draht.cdi.errors import HostDeviceError, InjectionError
+from draht.cdi.files import reason
 from draht.cdi.host import HostDevices, HostNode, HostNodes
 from draht.cdi.spec import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount
 from draht.cdi.validate import NO_PERMISSIONS, edit_problems
@@ -90,9 +91,8 @@ def fill(node: DeviceNode, host: HostNodes) -> DeviceNode:
     except (OSError, ValueError) as error:
         if complete:
             return node
-        reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
         raise HostDeviceError(
-            f"the host's device node can't be used: {reason}",
+            f"the host's device node can't be used: {reason(error)}",
             path=path,
             hint="load the driver that makes it, or generate the spec again",
         ) from None

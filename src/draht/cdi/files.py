@@ -16,7 +16,7 @@ from typing import NamedTuple
 from draht.api.yaml import MAX_BYTES
 from draht.cdi.errors import DirectoryError, SpecError
 
-__all__ = ["SPEC_SUFFIXES", "Stamp", "list_specs", "read_spec"]
+__all__ = ["SPEC_SUFFIXES", "Stamp", "list_specs", "read_spec", "reason"]
 
 SPEC_SUFFIXES = (".json", ".yaml")
 """How the names of spec files end; ``.yml`` doesn't count."""
@@ -86,7 +86,7 @@ def list_specs(directory: str) -> list[Entry]:
         return []
     except (OSError, ValueError) as error:
         raise DirectoryError(
-            f"the directory can't be read: {_reason(error)}",
+            f"the directory can't be read: {reason(error)}",
             where=directory,
             hint="check its permissions and those of the directories above it",
         ) from None
@@ -115,7 +115,7 @@ def read_spec(path: str) -> bytes:
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:
-        raise SpecError(f"the file can't be read: {_reason(error)}", where=path, hint=_advice(error)) from None
+        raise SpecError(f"the file can't be read: {reason(error)}", where=path, hint=_advice(error)) from None
 
 
 def _refuse_special(found: os.stat_result, path: str) -> None:
@@ -131,7 +131,8 @@ def _too_large(path: str) -> SpecError:
     )
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason(error: OSError | ValueError) -> str:
+    """What the system said, as part of a sentence."""
     return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
 
 

@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from draht.cdi.errors import ValidationError, WriteError
-from draht.cdi.files import SPEC_SUFFIXES
+from draht.cdi.files import SPEC_SUFFIXES, reason
 from draht.cdi.spec import Spec, encode
 from draht.cdi.validate import validate
 from draht.cdi.version import minimum_version
@@ -154,16 +154,18 @@ def _failures(target: Path, done: str) -> Iterator[None]:
         ) from None
     except PermissionError as error:
         raise WriteError(
-            f"the file can't be {done}: {(error.strerror or str(error)).lower()}",
+            f"the file can't be {done}: {reason(error)}",
             where=str(target),
             hint="run as a user who may write there, or use another directory",
         ) from None
     except ValueError as error:
-        raise WriteError(f"the file can't be {done}: {error}", where=str(target), hint="use another name") from None
+        raise WriteError(
+            f"the file can't be {done}: {reason(error)}", where=str(target), hint="use another name"
+        ) from None
     except OSError as error:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise WriteError(
-            f"the file can't be {done}: {(error.strerror or str(error)).lower()}",
+            f"the file can't be {done}: {reason(error)}",
             where=str(target),
             hint="make some room there, or use another directory" if full else "use another directory",
         ) from None
