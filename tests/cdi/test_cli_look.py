@@ -236,3 +236,11 @@ def test_a_spec_cant_change_the_terminal(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in outcome.lines)
     assert r"  note: \x1b[2J\nroot#" in outcome.lines
     assert r"  /a\nb at /c\x9b ()" in outcome.lines
+
+
+def test_an_empty_directory_name_is_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A colon too many in DRAHT_CDI_DIRS doesn't make the current directory one of specs."""
+    monkeypatch.chdir(place.run)
+    outcome = run("cdi", "dirs", environment={"DRAHT_CDI_DIRS": f"{place.etc}::"})
+    assert [line.split()[0] for line in outcome.lines] == ["DIRECTORY", str(place.etc)]
+    assert "no spec directories" in run("cdi", "show", "nvidia.com/gpu=0", "--dir", "").stderr

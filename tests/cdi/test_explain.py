@@ -241,6 +241,15 @@ def test_temporary_files_and_other_kinds_are_not_blamed(machine: Machine) -> Non
     assert [finding.cause for finding in machine.ask("nvidia.com/gpu=0").names[0].findings] == ["no-specs"]
 
 
+def test_a_directory_in_a_spec_directory_is_no_reason(machine: Machine) -> None:
+    """People keep old specs in a directory below; it isn't read, and in nobody's way."""
+    machine.put("valid/nvidia-small.yaml", machine.etc / "old" / "nvidia.yaml")
+    (machine.etc / "old.yaml").mkdir()
+    assert [finding.cause for finding in machine.ask("nvidia.com/gpu=0").names[0].findings] == ["no-specs"]
+    listed = run("cdi", "dirs", "--dir", str(machine.etc))
+    assert listed.lines[1].split() == [str(machine.etc), "read", "0", "0", "0"]
+
+
 def test_a_usual_directory_that_is_not_read(machine: Machine) -> None:
     """Where tools wrote to a directory that this cache doesn't read, it is named, and reading it resolves the name."""
     machine.put("valid/nvidia-small.yaml", machine.other / "nvidia.yaml")

@@ -120,7 +120,9 @@ def read_spec(path: str) -> bytes:
 
 def _refuse_special(found: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise SpecError("this is not a regular file", where=path, hint="remove it from the spec directory")
+        raise SpecError(
+            "this is not a regular file", where=path, hint="remove it from the spec directory; a pipe is read as -"
+        )
     if found.st_size > MAX_BYTES:
         raise _too_large(path)
 

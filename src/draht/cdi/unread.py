@@ -68,11 +68,12 @@ def peek(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(_MAX_PEEK) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-        except OSError:
-            return None
+    try:
+        return os.read(descriptor, _MAX_PEEK) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def peek_kind(data: bytes) -> str | None:

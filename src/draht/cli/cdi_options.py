@@ -22,6 +22,11 @@ PATH = click.Path(readable=False)
 """A path that click doesn't look at: what is wrong with it is said by the library, and in one way."""
 
 
+def _without_empty(_: click.Context, __: click.Parameter, directories: tuple[str, ...]) -> tuple[str, ...]:
+    """A colon too many in the variable must not mean the current directory."""
+    return tuple(directory for directory in directories if directory)
+
+
 def directories_option(command: _Command) -> _Command:
     """The repeatable ``--dir`` option, passed as ``directories``."""
     return click.option(
@@ -30,6 +35,7 @@ def directories_option(command: _Command) -> _Command:
         type=PATH,
         multiple=True,
         envvar="DRAHT_CDI_DIRS",
+        callback=_without_empty,
         default=cdi.DEFAULT_DIRECTORIES,
         show_default=True,
         help="A directory with specs; may be repeated, the last one wins. DRAHT_CDI_DIRS: several, with ':' between.",
