@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -194,6 +195,31 @@ def test_many_processes_create_it_at_once(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in processes] == [0] * 12
     assert len(ids(Database(tmp_path / "state"))) == 12
+
+
+@pytest.mark.parametrize("reading", [False, True])
+def test_nobody_migrates_a_file_that_is_being_judged(
+    database: Database, monkeypatch: pytest.MonkeyPatch, reading: bool
+) -> None:
+    """A look that saw one half before and one half after a migration took the file for another program's."""
+    add(database, "h1", "a")
+    judged = []
+
+    def judge(connection: sqlite3.Connection, *, path: str) -> bool:
+        before = schema.is_current(connection, path=path)
+        handle = os.open(database.directory, os.O_RDONLY)
+        try:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(handle)
+        judged.append(before)
+        return before
+
+    monkeypatch.setattr("draht.driver.database.is_current", judge)
+    with database.reading() if reading else database.transaction() as tx:
+        assert [held.id for held in holds.all_holds(tx)] == ["h1"]
+    assert judged == [True]
 
 
 def test_writer_that_never_ends(database: Database) -> None:

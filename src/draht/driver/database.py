@@ -142,8 +142,11 @@ class Database:
     def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
-        if not is_current(connection, path=str(self.path)):
-            with self._exclusive():
+        with self._file_lock(fcntl.LOCK_SH):
+            # Not while somebody migrates: a look that sees half of it takes the file for another program's.
+            current = is_current(connection, path=str(self.path))
+        if not current:
+            with self._file_lock(fcntl.LOCK_EX):
                 # Switching to WAL doesn't wait for other connections as a transaction does; the lock stands in for it.
                 connection.execute("PRAGMA journal_mode = WAL")
                 migrate(connection)
@@ -154,7 +157,7 @@ class Database:
             # The command lines in it are no more secret than /proc/PID/cmdline, and who holds a GPU is what others
             # want to know; a user's own directory stays private as XDG wants it.
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o755 if os.geteuid() == 0 else 0o700)
-        with self._exclusive():
+        with self._file_lock(fcntl.LOCK_EX):
             if not self.path.exists():
                 mode = self.directory.stat().st_mode & 0o666
                 # O_EXCL: never follow or adopt what somebody put there in a directory that others may write.
@@ -189,24 +192,28 @@ class Database:
         uri = f"{self.path.absolute().as_uri()}?{mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=self.busy_seconds, isolation_level=None)
         try:
-            return connection, is_current(connection, path=str(self.path))
+            with self._file_lock(fcntl.LOCK_SH):
+                return connection, is_current(connection, path=str(self.path))
         except BaseException:
             connection.close()
             raise
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """One process at a time makes or replaces the file; the kernel ends the lock with the process."""
+    def _file_lock(self, operation: int) -> Iterator[None]:
+        """Make, migrate or replace the file alone (``LOCK_EX``), or judge it meanwhile unchanged (``LOCK_SH``).
+
+        The kernel ends the lock with the process.
+        """
         handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(handle, operation)
             yield
         finally:
             os.close(handle)
 
     def _move_aside(self, reason: str) -> None:
         """Rename an unreadable database (with its WAL) so that nothing is lost, unless somebody already did."""
-        with self._exclusive():
+        with self._file_lock(fcntl.LOCK_EX):
             if not self._garbage():
                 return
             stamp = datetime.fromtimestamp(self.clock(), tz=UTC).strftime("%Y%m%dT%H%M%S")
