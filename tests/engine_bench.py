@@ -7,6 +7,7 @@ table means the same for podman, docker and runc.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -137,7 +138,11 @@ class Bench:
         }
         program = Path(__file__).with_name("engine_process.py")
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-        process = subprocess.Popen([sys.executable, str(program), json.dumps(order)], env=dict(self.environ), **streams)
+        process = subprocess.Popen(
+            [sys.executable, str(program), json.dumps(order, default=dataclasses.asdict)],
+            env=dict(self.environ),
+            **streams,
+        )
         try:
             yield Attached(process, journal)
         finally:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from draht.host.engine import ContainerRequest, EngineError
+from draht.host.engine import Bind, ContainerRequest, EngineError
 from draht.host.engines import engines
 
 REFUSED = 99
@@ -46,7 +46,9 @@ def _write(journal: Path, line: str) -> None:
 
 
 def _tuple(value: object) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return tuple(Bind(**item) if isinstance(item, dict) else item for item in value)
 
 
 if __name__ == "__main__":

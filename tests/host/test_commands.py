@@ -25,6 +25,7 @@ from draht.driver.database import Database
 from draht.hardware import profiles
 from draht.hardware.inventory import Inventory
 from draht.host import local
+from draht.host.engine import Bind
 from draht.host.errors import NotFreeError, OwnedError, SelectionError
 from draht.host.local import database_directory, local_inventory, outside, refuse_owned
 from draht.host.order import Host, Order, Outcome
@@ -104,12 +105,13 @@ class TestRunOptions:
         call(
             *("--profile", "dgx-h100", "--gpus", "all", "--device", "nvidia.com/gpu=3", "-d", "-i", "-t"),
             *("--name", "mine", "-e", "A=1=2", "-e", "PASSED", "-e", "ABSENT", "--network", "none"),
-            *("--engine", "fake", "--engine-arg", "--ipc=host", "IMAGE"),
+            *("--engine", "fake", "--engine-arg", "--ipc=host", "-v", "/tmp:/data:ro", "-v", "/:/host", "IMAGE"),
         )
         (order,) = orders
         assert (order.request.gpus, order.request.names) == ("all", ("nvidia.com/gpu=3",))
         assert (order.detach, order.interactive, order.tty, order.name) == (True, True, True, "mine")
         assert order.env == {"A": "1=2", "PASSED": "on"}
+        assert order.binds == (Bind(source="/tmp", target="/data", read_only=True), Bind(source="/", target="/host"))
         assert (order.network, order.engine, order.engine_args) == ("none", "fake", ("--ipc=host",))
 
     @pytest.mark.parametrize(
@@ -135,6 +137,9 @@ class TestRunOptions:
             (["IMAGE"], "no device is asked for"),
             (["--gpus", "1", "--profile", "dgx-h100"], "neither an image nor --rootfs"),
             (["--gpus", "1", "--profile", "dgx-h100", "-e", "=x", "IMAGE"], "names no environment variable"),
+            (["--gpus", "1", "--profile", "dgx-h100", "-v", "/tmp", "IMAGE"], "is no mount"),
+            (["--gpus", "1", "--profile", "dgx-h100", "-v", "/tmp:data", "IMAGE"], "is no mount"),
+            (["--gpus", "1", "--profile", "dgx-h100", "-v", "/no/such:/data", "IMAGE"], "there is nothing to mount"),
             (["--gpus", "1", "--profile", "no-such-machine", "IMAGE"], "no-such-machine"),
             (["--gpus", "1", "--profile", "dgx-h100", "--engine", "rkt", "IMAGE"], "rkt"),
             (["--gpus", "1", "IMAGE"], "no CDI spec offers nvidia.com/gpu or amd.com/gpu"),

@@ -20,7 +20,7 @@ import pytest
 
 from draht import cdi
 from draht.hardware.inventory import Device, Inventory
-from draht.host.engine import HOLD_LABEL, EngineError, NoSuchContainerError
+from draht.host.engine import HOLD_LABEL, Bind, EngineError, NoSuchContainerError
 from draht.host.usage import survey
 from engine_bench import PATIENCE, Bench, eventually
 from requirements import require
@@ -127,6 +127,21 @@ def test_a_container_sees_what_its_devices_say_whatever_the_engine(bench: Bench)
     )  # fmt: skip
     status, out, err = bench.see(request)
     assert (out, status) == (SEEN, 7), err
+
+
+def test_paths_of_the_host_are_mounted(bench: Bench) -> None:
+    """A directory that may be written and a file that may not, both in place of what the root file system has."""
+    data = bench.scratch / "data"
+    data.mkdir()
+    (bench.scratch / "settings").write_text("set\n", encoding="ascii")
+    binds = (
+        Bind(source=str(data), target="/data"),
+        Bind(source=str(bench.scratch / "settings"), target="/etc/settings", read_only=True),
+    )
+    look = "echo made > /data/made; cat /etc/settings; (echo x > /etc/settings) 2>/dev/null || echo read-only"
+    status, out, err = bench.see(bench.request("/bin/sh", "-c", look, binds=binds))
+    assert (out, status) == ("set\nread-only\n", 0), err
+    assert (data / "made").read_text(encoding="ascii") == "made\n"
 
 
 def test_a_hook_of_the_spec_runs_on_the_host(bench: Bench) -> None:

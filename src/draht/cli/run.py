@@ -6,11 +6,14 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from draht.api.errors import DrahtError
+
+if TYPE_CHECKING:
+    from draht.host.engine import Bind
 
 __all__ = ["run"]
 
@@ -107,6 +110,9 @@ draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
     "--rootfs", type=click.Path(exists=True, file_okay=False, resolve_path=True), help="Directory instead of an image."
 )
 @click.option("--name", default="", help="Name of the container.")
+@click.option(
+    "-v", "--volume", "volumes", multiple=True, metavar="PATH:TARGET[:ro]", help="Mount a path of the host; repeatable."
+)
 @click.option("-e", "--env", multiple=True, metavar="NAME[=VALUE]", help="Environment variable; repeatable.")
 @click.option("-i", "--interactive", is_flag=True, help="Pass stdin through.")
 @click.option("-t", "--tty", is_flag=True, help="Give the container a terminal.")
@@ -148,6 +154,7 @@ def _run(
     rootfs: str | None,
     name: str,
     env: Sequence[str],
+    volumes: Sequence[str],
     interactive: bool,
     tty: bool,
     network: str | None,
@@ -186,6 +193,7 @@ def _run(
         command=tuple(words),
         name=name,
         env=_environment(env),
+        binds=tuple(_bind(volume) for volume in volumes),
         interactive=interactive,
         tty=tty,
         detach=detach,
@@ -215,6 +223,21 @@ def _environment(entries: Sequence[str]) -> dict[str, str]:
         elif name in os.environ:
             found[name] = os.environ[name]
     return found
+
+
+def _bind(volume: str) -> Bind:
+    """``PATH:TARGET[:ro|rw]``; a relative path is one of the current directory."""
+    from pathlib import Path
+
+    from draht.host.engine import Bind
+
+    source, *rest = volume.split(":")
+    if not source or len(rest) not in {1, 2} or not rest[0].startswith("/") or rest[1:] not in ([], ["ro"], ["rw"]):
+        raise DrahtError(f"`{volume}` is no mount", hint="write -v PATH:/TARGET or -v PATH:/TARGET:ro")
+    path = Path(source).absolute()
+    if not path.exists():
+        raise DrahtError("there is nothing to mount", where=str(path), hint="make it first; draht makes no directories")
+    return Bind(source=str(path), target=rest[0], read_only=rest[1:] == ["ro"])
 
 
 def _say(text: str) -> None:

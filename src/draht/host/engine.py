@@ -27,6 +27,7 @@ from draht.host.finding import Finding
 __all__ = [
     "CDI_LABEL",
     "HOLD_LABEL",
+    "Bind",
     "CommandError",
     "Container",
     "ContainerRequest",
@@ -79,6 +80,21 @@ class RequestError(EngineError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Bind:
+    """A directory or file of the host that the container sees.
+
+    Attributes:
+        source: Absolute path on the host; exists.
+        target: Absolute path in the container.
+        read_only: The container can't write to it.
+    """
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerRequest:
     """One container to make.
 
@@ -91,6 +107,7 @@ class ContainerRequest:
         cdi_names: Fully qualified CDI names whose specs the engine can already find.
         labels: More labels; `HOLD_LABEL` and `CDI_LABEL` are added by the adapter.
         env: Environment variables set beside those of the image and of CDI.
+        binds: Directories and files of the host to mount.
         additional_gids: Supplementary groups (what an older engine can't read from a spec).
         interactive: Keep stdin open and pass it through; otherwise stdin is empty.
         tty: Give the container a terminal.
@@ -107,6 +124,7 @@ class ContainerRequest:
     cdi_names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    binds: tuple[Bind, ...] = ()
     additional_gids: tuple[int, ...] = ()
     interactive: bool = False
     tty: bool = False

@@ -9,7 +9,7 @@ from pathlib import Path
 from draht import cdi
 from draht.driver.database import Database
 from draht.hardware.inventory import Inventory
-from draht.host.engine import Engine
+from draht.host.engine import Bind, Engine
 from draht.host.reconcile import Reconciled
 from draht.host.selection import Request
 
@@ -52,6 +52,7 @@ class Order:
         command: Command and arguments.
         name: Name of the container; made from the hold's id if empty.
         env: Environment variables.
+        binds: Directories and files of the host to mount.
         interactive: Pass stdin through.
         tty: Give it a terminal.
         detach: Return when it runs.
@@ -68,6 +69,7 @@ class Order:
     command: tuple[str, ...] = ()
     name: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    binds: tuple[Bind, ...] = ()
     interactive: bool = False
     tty: bool = False
     detach: bool = False

@@ -188,6 +188,7 @@ def _container_request(
         cdi_names=delivery.cdi_names,
         labels=labels,
         env={**delivery.env, **order.env},
+        binds=order.binds,
         additional_gids=delivery.additional_gids,
         interactive=order.interactive,
         tty=order.tty,

@@ -98,6 +98,8 @@ class ClientEngine(ABC):
             options += ["--label", f"{key}={value}"]
         for key, value in request.env.items():
             options += ["--env", f"{key}={value}"]
+        for bind in request.binds:
+            options += ["--volume", f"{bind.source}:{bind.target}{':ro' if bind.read_only else ''}"]
         for name in request.cdi_names:
             options += ["--device", name]
         for gid in request.additional_gids:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from draht.host.engine import ContainerRequest
+from draht.host.engine import Bind, ContainerRequest
 
 __all__ = ["ROOT", "runtime_spec"]
 
@@ -76,7 +76,7 @@ def runtime_spec(request: ContainerRequest) -> dict[str, Any]:
         "root": {"path": ROOT, "readonly": False},
         "hostname": request.name[:63],
         "annotations": request.all_labels(),
-        "mounts": _mounts(),
+        "mounts": [*_mounts(), *(_bind(one) for one in request.binds)],
         "linux": {
             "cgroupsPath": f"/draht/{request.name}",
             "resources": {"devices": [{"allow": False, "access": "rwm"}]},
@@ -85,6 +85,11 @@ def runtime_spec(request: ContainerRequest) -> dict[str, Any]:
             "readonlyPaths": list(_READ_ONLY),
         },
     }  # fmt: skip
+
+
+def _bind(bind: Bind) -> dict[str, Any]:
+    access = "ro" if bind.read_only else "rw"
+    return {"destination": bind.target, "type": "bind", "source": bind.source, "options": ["rbind", "rprivate", access]}
 
 
 def _mounts() -> list[dict[str, Any]]:
