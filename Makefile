@@ -26,7 +26,7 @@ demo: setup-demo ## two containers with different GPUs of a simulated DGX H100
 	@$(AS_ROOT) $(BIN)/python tools/demo.py
 
 test: setup-test check ## everything: check, real containers, a fresh machine
-	$(AS_ROOT) $(BIN)/pytest -q -p no:cacheprovider -m "(engine or machine) and not fuzz"
+	$(AS_ROOT) $(BIN)/pytest -q -p no:cacheprovider -m "(engine or machine) and not fuzz" -o faulthandler_timeout=0
 
 check: setup-check lint ## what to run all day: lint, types, unit, property and short differential tests
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST)"
@@ -42,7 +42,7 @@ bench: setup-bench ## ratios to peers, measured in this run
 	$(BIN)/python tools/bench.py
 
 fuzz: setup-fuzz ## long differential runs against upstream; DRAHT_FUZZ_CASES sets their size
-	DRAHT_FUZZ_CASES=$${DRAHT_FUZZ_CASES:-100000} $(BIN)/pytest -q -m fuzz --timeout 0 --durations 0
+	DRAHT_FUZZ_CASES=$${DRAHT_FUZZ_CASES:-100000} $(BIN)/pytest -q -m fuzz --timeout 0 -o faulthandler_timeout=0 --durations 0
 
 constraints: setup-lint ## pin the newest versions of the development packages
 	@$(PYTHON3) tools/pin.py
