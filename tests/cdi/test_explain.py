@@ -250,6 +250,13 @@ def test_a_directory_in_a_spec_directory_is_no_reason(machine: Machine) -> None:
     assert listed.lines[1].split() == [str(machine.etc), "read", "0", "0", "0"]
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_directory_that_cant_have_that_name(machine: Machine, name: str) -> None:
+    """What no file system has as a name is a directory that can't be read."""
+    machine.directories = [machine.etc / name]
+    assert machine.first("nvidia.com/gpu=0").cause == "unreadable-directory"
+
+
 def test_a_usual_directory_that_is_not_read(machine: Machine) -> None:
     """Where tools wrote to a directory that this cache doesn't read, it is named, and reading it resolves the name."""
     machine.put("valid/nvidia-small.yaml", machine.other / "nvidia.yaml")

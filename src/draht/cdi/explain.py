@@ -244,7 +244,7 @@ def _unreadable_directories(cache: Cache) -> Iterator[Finding]:
 
 def _elsewhere(cache: Cache, name: str, others: Sequence[str]) -> Iterator[Finding]:
     """Usual directories that the cache doesn't read and that offer the device."""
-    read = {os.path.realpath(directory.path) for directory in cache.directories()}
+    read = {os.path.realpath(directory.path) for directory in cache.directories() if directory.error is None}
     for directory in others:
         if os.path.realpath(directory) not in read and Cache([directory]).device(name) is not None:
             every = ":".join([*(known.path for known in cache.directories()), directory])

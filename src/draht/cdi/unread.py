@@ -51,7 +51,7 @@ def ignored_files(directory: str) -> Iterator[UnreadFile]:
     """
     try:
         names = sorted(path.name for path in Path(directory).iterdir())
-    except OSError:
+    except (OSError, ValueError):
         return
     candidates = [name for name in names if not name.endswith((*SPEC_SUFFIXES, ".tmp"))]
     for name in candidates[:_MAX_FILES]:
