@@ -17,7 +17,7 @@ from draht.api.yaml import MAX_DEPTH
 
 __all__ = ["to_json"]
 
-# Plain scalars: no indicator first, and neither ": " nor " #" inside. Groups are possessive so that a line costs the
+# Plain scalars: no indicator first, and neither ": " nor " #" inside. Groups are atomic so that a line costs the
 # same whether it matches or not.
 _CHARS = r"[A-Za-z0-9/._+=@%,;()<>^$!?*&~|{}\[\]-]*+"
 _LINE = re.compile(
