@@ -254,7 +254,9 @@ def test_a_directory_in_a_spec_directory_is_no_reason(machine: Machine) -> None:
 def test_a_directory_that_cant_have_that_name(machine: Machine, name: str) -> None:
     """What no file system has as a name is a directory that can't be read."""
     machine.directories = [machine.etc / name]
-    assert machine.first("nvidia.com/gpu=0").cause == "unreadable-directory"
+    diagnosis = machine.ask("nvidia.com/gpu=0")
+    assert diagnosis.names[0].findings[0].cause == "unreadable-directory"
+    assert all(line.isprintable() and line.count("can't be read") <= 1 for line in diagnosis.lines())
 
 
 def test_a_usual_directory_that_is_not_read(machine: Machine) -> None:

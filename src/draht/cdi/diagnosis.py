@@ -150,7 +150,7 @@ def _directory_lines(directories: tuple[DirectoryReport, ...]) -> list[str]:
         if directory.state == "missing":
             lines.append(f"  {directory.path}: doesn't exist")
         elif directory.state == "unreadable":
-            lines.append(f"  {directory.path}: can't be read: {directory.problem}")
+            lines.append(f"  {directory.path}: {directory.problem}")
         else:
             broken = f", {_count(directory.broken, 'file')} with problems" if directory.broken else ""
             lines.append(f"  {directory.path}: {_count(directory.specs, 'spec')}{broken}")

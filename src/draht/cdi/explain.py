@@ -236,7 +236,7 @@ def _unreadable_directories(cache: Cache) -> Iterator[Finding]:
         if directory.error is not None:
             yield Finding(
                 cause="unreadable-directory",
-                message=f"{directory.path} can't be read: {_inside(directory.error, directory.path)}",
+                message=f"{directory.path}: {_inside(directory.error, directory.path)}",
                 next_step=f"give users the right to list it, as with: chmod a+rx {quote(directory.path)}",
                 paths=(directory.path,),
             )
