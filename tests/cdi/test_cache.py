@@ -261,6 +261,14 @@ def test_unresolvable_names_are_all_named(etc: Path) -> None:
     assert (failed.value.names, oci) == (("v/c=9", "x"), {})
 
 
+def test_one_text_is_not_taken_for_a_list(etc: Path) -> None:
+    """A path or a name in place of a list would be taken apart into letters without a word."""
+    with pytest.raises(TypeError, match="not one path"):
+        cdi.Cache(str(etc))
+    with pytest.raises(TypeError, match="not one name"):
+        cdi.Cache([etc]).inject({}, "v/c=0")
+
+
 def test_injection_works_on_a_container(etc: Path) -> None:
     """The devices' edits end up in the runtime spec."""
     (etc / "a.json").write_text(spec("0"))

@@ -147,3 +147,27 @@ def test_an_error_cant_change_the_terminal(capsys: pytest.CaptureFixture[str]) -
     """The same holds for the names in errors."""
     report(HardwareError("no\x1b[31m", where="a\x07b", hint="try\x9b"))
     assert capsys.readouterr().err == "error: a\\x07b: no\\x1b[31m\nhint: try\\x9b\n"
+
+
+@pytest.mark.parametrize("options", [["--root", "/x"], ["--dir", "/x"]])
+def test_a_profile_and_a_real_machine_are_not_mixed(options: list[str]) -> None:
+    """Options that would mean nothing are refused instead of ignored."""
+    result = run("--profile", "l4-x4", *options)
+    assert result.exit_code == 2
+    assert "--profile shows a simulated machine" in result.stderr
+
+
+def test_a_matrix_that_nobody_could_read_is_left_out(tmp_path: Path) -> None:
+    """A machine of a hundred GPUs is listed, and the missing distances are announced."""
+    text = (Path(profiles.__file__).parent / "l4-x4.yaml").read_text(encoding="utf-8")
+    place = "      - rootPort: 0000:50:{0:02x}.0\n        below: [{{device: '0000:{1:02x}:00.0', model: l4}}]\n"
+    root = '  - root: "pci0000:50"\n    numaNode: 0\n    below:\n'
+    more = "".join(place.format(number % 32, 0x60 + number) for number in range(32))
+    slot = "      - {{device: '0000:50:{0:02x}.{1}', model: l4}}\n"
+    beside = "".join(slot.format(number % 32, 1 + number // 32) for number in range(64))
+    profile = tmp_path / "many.yaml"
+    profile.write_text(f"{text}{root}{more}{beside}", encoding="utf-8")
+    result = run("--profile", str(profile), "-o", "wide")
+    assert "gpu 99" in result.stdout
+    assert "the distances between 101 devices are left out" in result.stdout
+    assert "WHAT LIES BETWEEN" not in result.stdout

@@ -111,6 +111,8 @@ class Cache:
     def __init__(
         self, directories: Sequence[str | Path] = DEFAULT_DIRECTORIES, *, host: HostNodes | None = None
     ) -> None:
+        if isinstance(directories, str | Path):
+            raise TypeError("directories is a list of paths, not one path")
         self.host: HostNodes = host if host is not None else HostDevices()
         self._directories = tuple(os.path.normpath(directory) for directory in directories)
         self._states: tuple[DirectoryState, ...] = ()
@@ -190,6 +192,8 @@ class Cache:
         Raises:
             UnresolvableDeviceError: Some of the names aren't on offer; it lists all of them.
         """
+        if isinstance(names, str):
+            raise TypeError("names is a list of qualified names, not one name")
         parts: list[ContainerEdits] = []
         begun: set[LoadedSpec] = set()
         unknown: list[str] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+from click.core import ParameterSource
 
 from draht.api.printable import printable, printable_lines
 from draht.cli.cdi_options import directories_option, open_cache
@@ -20,15 +21,21 @@ from draht.hardware.topology import DISTANCES
 
 __all__ = ["devices"]
 
+MATRIX = 64
+"""Most rows and columns of the distance matrix: nobody reads a wider one, and its cost grows with their product."""
+
 
 @click.command()
 @click.option("--profile", metavar="PROFILE", help="Show a simulated machine: the name of a profile, or its file.")
 @click.option("--root", default="/", show_default=True, help="Read /sys and /proc below this directory.")
 @directories_option
 @output_option("table", "wide", "tree", "json", "yaml")
-def devices(profile: str | None, root: str, directories: tuple[str, ...], output: str) -> None:
+@click.pass_context
+def devices(ctx: click.Context, /, profile: str | None, root: str, directories: tuple[str, ...], output: str) -> None:
     """Show the GPUs and NICs of this machine or of a profile."""
     if profile is not None:
+        if {ctx.get_parameter_source(name) for name in ("root", "directories")} & {ParameterSource.COMMANDLINE}:
+            raise click.UsageError("--profile shows a simulated machine; --root and --dir are for a real one")
         inventory = simulated.from_profile(profile)
     else:
         inventory = MachineProvider(open_cache(directories), root).inventory()
@@ -108,6 +115,10 @@ def _matrix(inventory: Inventory) -> Iterator[str]:
     if not gpus or len(gpus) + len(nics) < 2:
         return
     columns = [*gpus, *nics]
+    if len(columns) > MATRIX:
+        yield ""
+        yield f"the distances between {len(columns)} devices are left out; `-o tree` shows what lies between them"
+        return
     rows = [(label(gpu, inventory), *(inventory.distance(gpu, other) for other in columns)) for gpu in gpus]
     yield ""
     yield table(("DISTANCE", *(label(device, inventory) for device in columns)), rows)
