@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,6 +248,33 @@ def test_a_second_container_of_a_name_is_refused_and_the_first_stays(tmp_path: P
         assert [path.name for path in (tmp_path / "bundles").iterdir()] == ["one"]
     finally:
         bundles.remove("one")
+
+
+def test_a_root_file_system_that_stays_mounted_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be unmounted may be the user's own directory, so its bundle stays until it can."""
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "precious").touch()
+    bundles = Bundles(tmp_path / "bundles")
+    place = bundles.path("one")
+    (place / "rootfs").mkdir(parents=True)
+    if os.geteuid() == 0:
+        monkeypatch.setattr(bundles, "_libc", SimpleNamespace(umount2=lambda _path, _flags: -1))
+        subprocess.run(["mount", "--bind", user, place / "rootfs"], check=True)
+    else:
+        (place / "rootfs" / "precious").touch()
+    try:
+        with pytest.raises(EngineError, match="can't be unmounted"):
+            bundles.remove("one")
+        assert (place / "rootfs" / "precious").exists()
+        assert os.geteuid() != 0 or (user / "precious").exists()
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["umount", place / "rootfs"], check=True)
+    monkeypatch.undo()
+    (place / "rootfs" / "precious").unlink(missing_ok=True)
+    bundles.remove("one")
+    assert bundles.ids() == []
 
 
 def test_a_root_file_system_with_odd_characters_is_mounted_and_kept_clean(tmp_path: Path) -> None:

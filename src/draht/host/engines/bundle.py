@@ -103,8 +103,18 @@ class Bundles:
         for _ in range(8):
             if self._libc.umount2(root, _MNT_DETACH) != 0:
                 break
-        if place.exists() and os.path.ismount(place / ROOT):
-            raise EngineError("the root file system of a container can't be unmounted", where=str(place / ROOT))
+        try:
+            # Where the user's own directory is still mounted, this fails instead of what follows deleting its files.
+            # (`os.path.ismount` doesn't see a bind mount of the same file system.)
+            (place / ROOT).rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise EngineError(
+                f"the root file system of a container can't be unmounted: {os.strerror(error.errno or 0).lower()}",
+                where=str(place / ROOT),
+                hint="unmount it; nothing in it was removed",
+            ) from None
         try:
             shutil.rmtree(place)
         except FileNotFoundError:
