@@ -74,8 +74,7 @@ def main() -> None:
                 results[name] = run(script, Path(scratch) / f"{name}.json")
             except subprocess.CalledProcessError as error:
                 failed.append(f"{name} (status {error.returncode})")
-    kept = buildcache.root() / "bench" / f"{now:%Y%m%dT%H%M%SZ}.json"
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept = buildcache.folder("bench") / f"{now:%Y%m%dT%H%M%SZ}.json"
     kept.write_text(json.dumps(report, indent=1) + "\n")
     print(f"numbers: {kept}")
     if failed:

@@ -17,7 +17,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["digest", "entry", "locked", "root"]
+__all__ = ["digest", "entry", "folder", "locked", "root"]
+
+SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
+"""First line of a file ``CACHEDIR.TAG`` (Cache Directory Tagging Specification)."""
 
 
 def root() -> Path:
@@ -27,6 +30,20 @@ def root() -> Path:
         return Path(chosen).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "draht"
+
+
+def folder(kind: str) -> Path:
+    """A folder of the cache; made if missing.
+
+    A cache that didn't exist is marked as one. Somebody's directory isn't, so that `main` never deletes it.
+    """
+    top = root()
+    with contextlib.suppress(FileExistsError):
+        top.mkdir(parents=True)
+        (top / "CACHEDIR.TAG").write_text(f"{SIGNATURE}\n# Build cache of draht\n")
+    wanted = top / kind
+    wanted.mkdir(exist_ok=True)
+    return wanted
 
 
 def digest(paths: Iterable[Path], *more: str) -> str:
@@ -61,7 +78,7 @@ def entry(kind: str, key: str, build: Callable[[Path], None], *, keep: int = 4) 
         build: Fills the empty directory it is given; what it raises leaves no entry behind.
         keep: How many entries of the kind stay; those that were used last win.
     """
-    home = root() / kind
+    home = folder(kind)
     wanted = home / key
     if not wanted.is_dir():
         with locked(home / ".lock"):
@@ -92,9 +109,12 @@ def main() -> None:
     """Entry point of the script: ``buildcache.py clean`` removes the cache."""
     if sys.argv[1:] != ["clean"]:
         sys.exit(f"usage: {sys.argv[0]} clean")
-    if root().is_dir():
+    tag = root() / "CACHEDIR.TAG"
+    if tag.is_file() and tag.read_text(errors="replace").startswith(SIGNATURE):
         print(f"removing {root()}")
         shutil.rmtree(root())
+    elif root().exists():
+        print(f"not removing {root()}: nothing in it says that it is a cache")
 
 
 if __name__ == "__main__":

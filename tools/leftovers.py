@@ -28,13 +28,12 @@ PREFIX = "draht-test-"
 
 def records() -> Path:
     """The directory with one file for each engine that runs or was left."""
-    return buildcache.root() / "running"
+    return buildcache.folder("running")
 
 
 def record(directory: Path) -> None:
     """Note that this process is about to start something that lives in a directory."""
     assert directory.name.startswith(PREFIX)
-    records().mkdir(parents=True, exist_ok=True)
     owner = {"directory": str(directory), "pid": os.getpid(), "started": start_of(os.getpid())}
     (records() / f"{directory.name}.json").write_text(json.dumps(owner))
 
@@ -96,7 +95,8 @@ def sweep(directory: Path, *, patience: float = 2.0) -> None:
     unmount_below(directory)
     for group in Path("/sys/fs/cgroup").glob(f"**/{directory.name}"):
         remove_group(group)
-    shutil.rmtree(directory, ignore_errors=True)
+    if not mounts_below(directory):  # what can't be unmounted may be the host's own files
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def processes_of(name: str) -> Iterator[int]:
@@ -135,11 +135,15 @@ def unmount_below(directory: Path) -> None:
     """Detach every mount at or below a directory, the deepest first."""
     library = ctypes.CDLL(None, use_errno=True)
     detach = 2  # MNT_DETACH: a mount that is still looked at must not keep the directory alive
+    for place in sorted(mounts_below(directory), key=len, reverse=True):
+        library.umount2(os.fsencode(place), detach)
+
+
+def mounts_below(directory: Path) -> list[str]:
+    """Where something is mounted at or below a directory."""
     places = [line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for place in sorted(places, key=len, reverse=True):
-        plain = place.encode().decode("unicode_escape")  # the kernel writes blanks as \040
-        if plain == str(directory) or plain.startswith(f"{directory}/"):
-            library.umount2(plain.encode(), detach)
+    plain = [place.encode().decode("unicode_escape") for place in places]  # the kernel writes blanks as \040
+    return [place for place in plain if place == str(directory) or place.startswith(f"{directory}/")]
 
 
 def remove_group(group: Path) -> None:

@@ -91,6 +91,19 @@ class TestBuildCache:
         two.write_text("3")
         assert buildcache.digest([renamed, two]) != buildcache.digest([renamed])
 
+    def test_only_a_cache_of_its_own_is_removed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`make clean` deletes the directory that was made as a cache, and never somebody's own that was given."""
+        monkeypatch.setattr(sys, "argv", ["buildcache.py", "clean"])
+        own, given = tmp_path / "own", tmp_path / "given"
+        given.mkdir()
+        (given / "precious").touch()
+        for place in (own, given):
+            monkeypatch.setenv("DRAHT_CACHE", str(place))
+            buildcache.entry("thing", "key", lambda directory: None)
+            buildcache.main()
+        assert not own.exists()
+        assert (given / "precious").exists()
+
 
 class TestGoToolchain:
     @pytest.mark.parametrize(
