@@ -35,6 +35,8 @@ _WORDS: dict[str, tuple[str, Value]] = {
 
 _NUMBER_START = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
+_SIGN_INSIDE = re.compile(r"0b([-+][01]+)", re.ASCII)
+"""The Go library hands what follows ``0b`` to a parser that takes a sign."""
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])", re.ASCII)
 _MAX_DIGITS = 400
@@ -56,6 +58,9 @@ def resolve(text: str) -> tuple[str, Value]:
         # Numbers that start with a point go to Go's own float parser, where underscores must stand between digits.
         return _float(_BETWEEN_DIGITS.sub("", text), text)
     plain = text.replace("_", "")
+    match = _SIGN_INSIDE.fullmatch(plain)
+    if match is not None and -(2**63) <= int(match[1], 2) < 2**63:
+        return INT, int(match[1], 2)
     match = _INTEGER.fullmatch(plain)
     if match is not None:
         sign, hexadecimal, binary, octal, decimal = match.groups()
