@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -12,7 +13,7 @@ import signal
 import stat
 import struct
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -333,9 +334,10 @@ def test_a_terminal_passes_keys_size_and_resizes_through(bench: Bench) -> None:
         with bench.attached(request, start_new_session=True, preexec_fn=_take_terminal, **streams) as attached:
             reader = _Reader(master)
             reader.until("ready")
-            # podman sets the size after the start: the first answer may be that of a terminal just made.
-            _resize(master, 40, 120)
-            reader.until("40 120")
+            # podman sets the size after the start: the first answer may be that of a terminal just made. docker's
+            # client listens for resizes only some time after the start, so a person's next try has to count too.
+            sizes = itertools.cycle([41, 40])
+            reader.until("40 120", meanwhile=lambda: _resize(master, next(sizes), 120))
             os.write(master, b"\x03")
             reader.until("got-int")
             os.write(master, b"word\r")
@@ -406,9 +408,12 @@ class _Reader:
         self._master = master
         self._text = ""
 
-    def until(self, text: str) -> str:
+    def until(self, text: str, meanwhile: Callable[[], None] = lambda: None) -> str:
+        """What comes before the text; `meanwhile` is done again and again until it appears."""
+
         def look() -> bool:
-            self._more(0.05)
+            meanwhile()
+            self._more(0.25)
             return text in self._text
 
         eventually(look, f"{text!r} appears, after {self._text!r}")
