@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,14 @@ def gpus(count: int, *, simulated: bool = True, per_node: int = 4, kind: str = "
             for index in range(count)
         ),
     )
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait for something another process does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
 
 
 @dataclass(kw_only=True)

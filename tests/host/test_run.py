@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from draht.driver.database import Database
 from draht.host.engine import EngineError
 from draht.host.errors import HoldLostError, InterruptedRunError, NotFreeError
 from draht.host.run import STEPS, run
-from running import Workplace, wait_for
+from running import Workplace, until, wait_for
 
 INSIDE = ("creating", "created-inside", "starting", "gate", "started-inside")
 """Places inside the fake engine's create and start."""
@@ -27,14 +26,6 @@ def place(tmp_path: Path) -> Iterator[Workplace]:
     engine = place.engine()
     for container in engine.containers():
         engine.remove(container.id)
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something another process does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
 
 
 def test_a_run_leaves_nothing_but_its_trail(place: Workplace) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from draht.host.errors import NotOwnerError
 from draht.host.release import find, release
 from requirements import require
-from running import GROUP, Workplace, wait_for
+from running import GROUP, Workplace, until, wait_for
 
 ADA, BOB = 1001, 1002
 
@@ -48,14 +47,6 @@ def places(shared: Path) -> Iterator[tuple[Workplace, Workplace]]:
     yield found[0], found[1]
     for place in found:
         place.clean()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something another process does."""
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
 
 
 def test_what_one_user_holds_the_other_does_not_get(places: tuple[Workplace, Workplace]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 
 from draht.driver.errors import StateError
 from draht.host.errors import NotFreeError
-from running import Workplace, wait_for
+from running import Workplace, until, wait_for
 
 
 @pytest.fixture
@@ -22,14 +22,6 @@ def place(tmp_path: Path) -> Iterator[Workplace]:
     engine = place.engine()
     for container in engine.containers():
         engine.remove(container.id)
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something another process does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
 
 
 def gate(place: Workplace, name: str) -> list[str]:

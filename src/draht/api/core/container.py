@@ -23,7 +23,6 @@ __all__ = [
     "EnvVar",
     "EnvVarSource",
     "EphemeralContainer",
-    "EphemeralContainerCommon",
     "FileKeySelector",
     "ResourceClaim",
     "ResourceRequirements",
@@ -194,37 +193,7 @@ class Container(Wire, frozen=True, kw_only=True):
     tty: bool = False
 
 
-class EphemeralContainerCommon(Wire, frozen=True, kw_only=True):
-    """What an ephemeral container shares with a container."""
-
-    name: str
-    image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    working_dir: str = ""
-    ports: tuple[ContainerPort, ...] = ()
-    env_from: tuple[EnvFromSource, ...] = ()
-    env: tuple[EnvVar, ...] = ()
-    resources: ResourceRequirements = ResourceRequirements()
-    resize_policy: tuple[ContainerResizePolicy, ...] = ()
-    restart_policy: str | None = None
-    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
-    volume_mounts: tuple[VolumeMount, ...] = ()
-    volume_devices: tuple[VolumeDevice, ...] = ()
-    liveness_probe: Probe | None = None
-    readiness_probe: Probe | None = None
-    startup_probe: Probe | None = None
-    lifecycle: Lifecycle | None = None
-    termination_message_path: str = ""
-    termination_message_policy: str = ""
-    image_pull_policy: str = ""
-    security_context: SecurityContext | None = None
-    stdin: bool = False
-    stdin_once: bool = False
-    tty: bool = False
-
-
-class EphemeralContainer(EphemeralContainerCommon, frozen=True, kw_only=True):
+class EphemeralContainer(Container, frozen=True, kw_only=True):
     """A container added to a running pod for debugging."""
 
     target_container_name: str = ""
