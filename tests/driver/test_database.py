@@ -266,9 +266,14 @@ def test_whoever_may_write_the_directory_may_hold(tmp_path: Path, directory_mode
 
 
 def as_user(uid: int, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as another user of group 4242."""
+    """Run a script as another user of group 4242.
+
+    The interpreter may lie where that user can't read, so what is imported only when it is used (`Path.as_uri` since
+    Python 3.13) is imported before.
+    """
     prelude = (
-        "import os, sys; from pathlib import Path; from draht.driver import holds; sys.path[:0] = sys.argv[1:2];"
+        "import os, sys, urllib.parse; from pathlib import Path; sys.path[:0] = sys.argv[1:2];"
+        "from draht.driver import holds;"
         "from draht.driver.database import Database; from draht.driver.errors import DriverError\n"
         "from holding import hold\n"
         f"os.setgroups([]); os.setgid(4242); os.setuid({uid}); database = Database(Path(sys.argv[2]))\n"
