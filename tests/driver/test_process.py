@@ -70,15 +70,3 @@ def test_hidden_process_is_not_taken_for_dead(tmp_path: Path) -> None:
     stat.parent.mkdir()
     stat.write_text(f"{os.getpid()} (a ) name) S " + " ".join(["0"] * 18) + " 5 0\n")
     assert condition(hidden, tmp_path) == "alive"
-
-
-@pytest.mark.parametrize("text", ["", "1", "1:2", "x:2:b", "1:x:b", "1:2:"])
-def test_text_form_refuses_anything_else(text: str) -> None:
-    """A label that isn't an identity gives none."""
-    assert ProcessIdentity.from_text(text) is None
-
-
-def test_text_form_round_trip() -> None:
-    """The text form says everything."""
-    identity = ProcessIdentity(pid=7, started=9, boot_id="a-b")
-    assert ProcessIdentity.from_text(identity.text()) == identity

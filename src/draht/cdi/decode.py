@@ -181,21 +181,9 @@ def _read_fields(
     fields: dict[str, Any],
 ) -> None:
     """Read a mapping, and what it merges, into `fields`."""
-    _refuse_repeated_keys(decoder, node)
-    merged, decoder.merged = decoder.merged, None
-    merge: Node | None = None
     seen: set[str] = set()
-    for key, value in zip(node.children[::2], node.children[1::2], strict=True):
-        if _is_merge(key):
-            merge = value
-            continue
-        name = decoder.read(_TEXT, key)
-        if name is _NOTHING:
-            continue
-        if merged is not None:
-            if name in merged:
-                continue
-            merged.add(name)
+
+    def take(name: str, key: Node, value: Node) -> None:
         if name not in readers:
             decoder.fail(key, f"there is no field {_shown(name)} in a {type_name}", _spelling(name, readers))
         if name in seen:
@@ -205,13 +193,27 @@ def _read_fields(
         read = decoder.read(reader, value)
         if read is not _NOTHING:
             fields[attribute] = read
-    decoder.merged = merged
-    if merge is not None:
-        _merge(decoder, node, merge, lambda part: _read_fields(decoder, part, type_name, readers, fields))
+
+    _each_entry(decoder, node, take, lambda part: _read_fields(decoder, part, type_name, readers, fields))
 
 
 def _read_texts(decoder: _Decoder, node: Node, values: dict[str, str], *, new: bool) -> None:
     """Read a mapping of texts, and what it merges, into `values`."""
+
+    def take(name: str, _: Node, value: Node) -> None:
+        read = decoder.read(_TEXT, value)
+        if read is not _NOTHING:
+            values[name] = read
+        elif new or name not in values:
+            values[name] = ""
+
+    _each_entry(decoder, node, take, lambda part: _read_texts(decoder, part, values, new=False))
+
+
+def _each_entry(
+    decoder: _Decoder, node: Node, take: Callable[[str, Node, Node], None], read_merged: Callable[[Node], None]
+) -> None:
+    """Give each entry of a mapping that counts to `take`, with its name; then what it merges to `read_merged`."""
     _refuse_repeated_keys(decoder, node)
     merged, decoder.merged = decoder.merged, None
     merge: Node | None = None
@@ -226,14 +228,10 @@ def _read_texts(decoder: _Decoder, node: Node, values: dict[str, str], *, new: b
             if name in merged:
                 continue
             merged.add(name)
-        read = decoder.read(_TEXT, value)
-        if read is not _NOTHING:
-            values[name] = read
-        elif new or name not in values:
-            values[name] = ""
+        take(name, key, value)
     decoder.merged = merged
     if merge is not None:
-        _merge(decoder, node, merge, lambda part: _read_texts(decoder, part, values, new=False))
+        _merge(decoder, node, merge, read_merged)
 
 
 def _merge(decoder: _Decoder, parent: Node, merge: Node, read: Callable[[Node], None]) -> None:

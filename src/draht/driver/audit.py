@@ -13,7 +13,7 @@ import msgspec
 
 from draht.driver.database import Transaction
 
-__all__ = ["LIMIT", "Entry", "Event", "Point", "continues", "entries", "point", "printable", "record"]
+__all__ = ["LIMIT", "Entry", "Event", "Point", "continues", "entries", "point", "record", "single_line"]
 
 LIMIT = 10_000
 """Entries kept: months of a busy workstation, about 2 MB."""
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     uid: int
 
 
-def printable(text: str) -> str:
+def single_line(text: str) -> str:
     """The text on one line: white space becomes blanks, other control characters question marks."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
@@ -58,7 +58,7 @@ def record(tx: Transaction, event: Event, hold: str | None, detail: str, *, limi
     """Append an entry and drop the oldest ones beyond the limit."""
     number = tx.connection.execute(
         "INSERT INTO audit (at, boot_id, event, hold, detail, pid, uid) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (tx.now, tx.boot_id, event, hold, printable(detail), tx.actor.pid, os.getuid()),
+        (tx.now, tx.boot_id, event, hold, single_line(detail), tx.actor.pid, os.getuid()),
     ).lastrowid
     tx.connection.execute(
         "DELETE FROM audit WHERE id <= ? AND (hold IS NULL OR hold NOT IN (SELECT id FROM holds))",

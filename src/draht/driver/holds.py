@@ -158,7 +158,7 @@ def in_short(labels: Iterable[str]) -> str:
 
 def one_line(command: Iterable[str]) -> str:
     """A command for people: on one line, and nothing in it that a terminal would obey."""
-    return audit.printable(" ".join(command)) or "no command"
+    return audit.single_line(" ".join(command)) or "no command"
 
 
 def all_holds(tx: Transaction) -> list[Hold]:

@@ -28,19 +28,6 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
     """Start time in clock ticks since boot."""
     boot_id: str
 
-    def text(self) -> str:
-        """``pid:started:boot_id``, as container labels carry it."""
-        return f"{self.pid}:{self.started}:{self.boot_id}"
-
-    @classmethod
-    def from_text(cls, text: str) -> ProcessIdentity | None:
-        """The inverse of `text`; None for anything else."""
-        pid, _, rest = text.partition(":")
-        started, _, boot = rest.partition(":")
-        if not (pid.isdecimal() and started.isdecimal() and boot):
-            return None
-        return cls(pid=int(pid), started=int(started), boot_id=boot)
-
 
 def boot_id(proc: str | Path = PROC) -> str:
     """The kernel's random id of this boot, or ``unknown`` where procfs doesn't tell (the same answer all boot long)."""
