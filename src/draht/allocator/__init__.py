@@ -1,0 +1,5 @@
+"""Structured allocation: which devices a claim gets, exactly as Kubernetes' allocator would decide, and why not.
+
+A pure function of a snapshot. It doesn't read files or talk to servers, doesn't write allocations anywhere, and doesn't
+decide which pod comes first.
+"""

@@ -1,0 +1,76 @@
+"""What can be wrong with an expression, and how a person is told.
+
+Owns the two errors of the package and the picture with the caret. It doesn't know what is wrong; parser, checker and
+the functions say that. The tree::
+
+    DrahtError
+    └── CELError
+        ├── CompileError        the text can't become a program: syntax, types, limits; holds every `Issue`
+        └── EvaluationError     a program met a value it can't go on with; a value of its own, not "false"
+            └── LimitError      it would cost more than it may
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from draht.api.errors import DrahtError
+
+__all__ = ["CELError", "CompileError", "EvaluationError", "Issue", "LimitError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong with an expression.
+
+    Args:
+        message: One sentence, lower-case first letter, no full stop.
+        line: From 1.
+        column: From 1, in code points.
+        hint: The next step, where one is known.
+    """
+
+    message: str
+    line: int
+    column: int
+    hint: str | None = None
+
+
+class CELError(DrahtError):
+    """Something is wrong with an expression or its evaluation."""
+
+
+class CompileError(CELError):
+    """The expression can't become a program.
+
+    Args:
+        expression: The text.
+        issues: What is wrong, in the order of the text; at least one.
+    """
+
+    def __init__(self, expression: str, issues: tuple[Issue, ...]) -> None:
+        self.expression = expression
+        self.issues = issues
+        first = issues[0]
+        more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        super().__init__(first.message + more, where=f"{first.line}:{first.column}", hint=first.hint)
+
+    def picture(self) -> str:
+        """Every issue with its line and a caret under the column, for a terminal."""
+        lines = self.expression.split("\n")
+        parts = []
+        for issue in self.issues:
+            parts.append(f"{issue.line}:{issue.column}: {issue.message}")
+            parts.append(f"  | {lines[issue.line - 1]}")
+            parts.append(f"  | {' ' * (issue.column - 1)}^")
+            if issue.hint:
+                parts.append(f"  hint: {issue.hint}")
+        return "\n".join(parts)
+
+
+class EvaluationError(CELError):
+    """Evaluation met something it can't go on with: a missing key, an overflow, a type without an overload."""
+
+
+class LimitError(EvaluationError):
+    """Evaluation would cost more than it may."""
