@@ -143,12 +143,12 @@ class Optional:
     """The value, or `MISSING`."""
 
     @property
-    def present(self) -> bool:
+    def has_value(self) -> bool:
         """Whether there is a value."""
         return self.value is not MISSING
 
     def __repr__(self) -> str:
-        return f"optional({self.value!r})" if self.present else "optional.none()"
+        return f"optional({self.value!r})" if self.has_value else "optional.none()"
 
 
 NONE: Final = Optional(MISSING)
