@@ -42,6 +42,8 @@ class Overload:
         member: Called as ``receiver.function(…)``.
         estimate: The price before a call; None: what the language charges for any call.
         actual: The price after a call; None: what the language charges for any call.
+        guarded: Whether the arguments' types are compared with the parameters before a call whose types the checker
+            doesn't know; without, the code looks itself (cel-go ``DisableTypeGuards``).
     """
 
     id: str
@@ -51,6 +53,7 @@ class Overload:
     member: bool = False
     estimate: Estimate | None = None
     actual: Actual | None = None
+    guarded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
