@@ -1,11 +1,14 @@
 """The types of CEL as the checker knows them.
 
-Owns the type values and their names. It doesn't decide what is assignable to what; that is the checker's.
+Owns the type values, their equality and their names. It doesn't decide what is assignable to what (`inference`).
+
+A type can be built from smaller ones a few hundred levels deep, and from the same one twice at each level. Equality and
+hash must not walk such a tree again and again, so a type knows its hash and how large it is written out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Type",
     "list_of",
     "map_of",
+    "nullable",
     "object_type",
     "opaque",
     "optional_of",
@@ -33,27 +37,78 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Type:
     """A type: its kind, its name at run time, and the types it is made of.
 
     Kinds: ``dyn any error bool int uint double string bytes null timestamp duration type list map object opaque
     parameter``. ``any`` and ``dyn`` both take everything; upstream keeps them apart when it compares exactly.
+
+    Equality is upstream's exact one: kind, name and parameters, but not whether null is allowed.
     """
 
     kind: str
     name: str
     parameters: tuple[Type, ...] = ()
+    nullable: bool = False
+    """A wrapper such as ``google.protobuf.Int64Value``: null may stand for it."""
+    weight: int = field(init=False, repr=False)
+    """How many types it consists of when it is written out."""
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        weight = 1
+        for part in self.parameters:
+            weight += part.weight
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "_hash", hash((self.kind, self.name, tuple([part._hash for part in self.parameters]))))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Type) or self._hash != other._hash:
+            return False
+        pairs: list[tuple[Type, Type]] = [(self, other)]
+        while pairs:
+            left, right = pairs.pop()
+            if left is right:
+                continue
+            if left.kind != right.kind or left.name != right.name or len(left.parameters) != len(right.parameters):
+                return False
+            pairs.extend(zip(left.parameters, right.parameters, strict=True))
+        return True
 
     def __str__(self) -> str:
-        if not self.parameters:
-            return self.name
-        return f"{self.name}({', '.join(map(str, self.parameters))})"
+        """As upstream writes it: ``map(string, list(int))``, ``wrapper(int)``, ``<A>``."""
+        return self._written(short=False)
 
+    def for_people(self) -> str:
+        """With short names for what a person writes: ``timestamp``, ``duration``, ``null``, ``any``."""
+        return self._written(short=True)
+
+    def _written(self, *, short: bool) -> str:
+        if short and self.kind in _SHORT:
+            own = self.kind
+        elif self.kind == "parameter":
+            own = self.name if short else f"<{self.name}>"
+        else:
+            own = f"wrapper({self.name})" if self.nullable else self.name
+        if not self.parameters:
+            return own
+        if self.weight > _WRITTEN:
+            return f"{own}(…)"
+        return f"{own}({', '.join([part._written(short=short) for part in self.parameters])})"
+
+
+_SHORT: Final = frozenset({"any", "duration", "error", "null", "timestamp"})
+_WRITTEN: Final = 200
 
 DYN: Final = Type("dyn", "dyn")
-ANY: Final = Type("any", "any")
-ERROR: Final = Type("error", "*error*")
+ANY: Final = Type("any", "google.protobuf.Any")
+ERROR: Final = Type("error", "error")
 BOOL: Final = Type("bool", "bool")
 INT: Final = Type("int", "int")
 UINT: Final = Type("uint", "uint")
@@ -94,6 +149,11 @@ def object_type(name: str) -> Type:
 def opaque(name: str, *parameters: Type) -> Type:
     """An abstract type with parameters."""
     return Type("opaque", name, parameters)
+
+
+def nullable(wrapped: Type) -> Type:
+    """A primitive type that may also be null: protobuf's wrapper messages."""
+    return Type(wrapped.kind, wrapped.name, wrapped.parameters, nullable=True)
 
 
 def parameter(name: str) -> Type:
