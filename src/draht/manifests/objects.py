@@ -1,0 +1,94 @@
+"""`Manifests`: the objects of a set of files, or of a server's lists, by kind and name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from draht.api.conversion import to_v1
+from draht.api.core import Namespace, Node, Pod
+from draht.api.meta import Object
+from draht.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from draht.manifests.defaults import defaulted
+from draht.manifests.errors import ManifestError
+
+__all__ = ["Manifests"]
+
+_Object = TypeVar("_Object", bound=Object)
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """Objects by name, in the order they were given; v1 throughout, defaulted.
+
+    Namespaced objects have ``(namespace, name)`` as key, the others their name.
+    """
+
+    pods: Mapping[Key, Pod] = field(default_factory=dict)
+    claims: Mapping[Key, ResourceClaim] = field(default_factory=dict)
+    templates: Mapping[Key, ResourceClaimTemplate] = field(default_factory=dict)
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    slices: Mapping[str, ResourceSlice] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    taint_rules: Mapping[str, DeviceTaintRule] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, objects: Iterable[Object], *, classes: Iterable[DeviceClass] = ()) -> Manifests:
+        """Sort objects by kind.
+
+        Args:
+            objects: Of any served version; kinds that play no part are passed over.
+            classes: Classes that exist besides; one of the same name among the objects replaces them.
+
+        Raises:
+            ManifestError: Two objects have one kind and name, or a name is missing.
+        """
+        found = cls(classes={each.metadata.name: each for each in classes})
+        given: set[str] = set()
+        for each in objects:
+            obj = defaulted(cast("Object", to_v1(each)))
+            if isinstance(obj, DeviceClass):
+                if obj.metadata.name in given:
+                    raise _twice(obj, obj.metadata.name)
+                given.add(obj.metadata.name)
+                cast("dict[str, DeviceClass]", found.classes)[obj.metadata.name] = obj
+            else:
+                found._put(obj)
+        return found
+
+    def _put(self, obj: Object) -> None:
+        where: Mapping[str, Object] | Mapping[Key, Object]
+        name = obj.metadata.name
+        key: str | Key = (obj.metadata.namespace, name)
+        match obj:
+            case Pod():
+                where = self.pods
+            case ResourceClaim():
+                where = self.claims
+            case ResourceClaimTemplate():
+                where = self.templates
+            case ResourceSlice():
+                where, key = self.slices, name
+            case Node():
+                where, key = self.nodes, name
+            case Namespace():
+                where, key = self.namespaces, name
+            case DeviceTaintRule():
+                where, key = self.taint_rules, name
+            case _:
+                return
+        if not name:
+            raise ManifestError(
+                f"a {obj.kind} has no name", hint="write metadata.name; generateName needs a server to make one"
+            )
+        if key in where:
+            raise _twice(obj, key if isinstance(key, str) else "/".join(key))
+        cast("dict[str | Key, Object]", where)[key] = obj
+
+
+def _twice(obj: Object, name: str) -> ManifestError:
+    return ManifestError(f"{obj.kind} {name} is there twice", hint="rename one of them or leave it out")
