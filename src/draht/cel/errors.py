@@ -7,7 +7,8 @@ the functions say that. The tree::
     └── CELError
         ├── CompileError        the text can't become a program: syntax, types, limits; holds every `Issue`
         └── EvaluationError     a program met a value it can't go on with; a value of its own, not "false"
-            └── LimitError      it would cost more than it may
+            └── AbortError      one that no ``||``, ``&&`` or ``exists`` can hide
+                └── LimitError  it would cost more than it may
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from draht.api.errors import DrahtError
 
-__all__ = ["CELError", "CompileError", "EvaluationError", "Issue", "LimitError"]
+__all__ = ["AbortError", "CELError", "CompileError", "EvaluationError", "Issue", "LimitError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +73,9 @@ class EvaluationError(CELError):
     """Evaluation met something it can't go on with: a missing key, an overflow, a type without an overload."""
 
 
-class LimitError(EvaluationError):
+class AbortError(EvaluationError):
+    """Evaluation ended on the spot: upstream panics here, so nothing around it goes on."""
+
+
+class LimitError(AbortError):
     """Evaluation would cost more than it may."""

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Final, final
 
 from draht.api.quantity import Quantity
 from draht.api.semver import Version
-from draht.cel.errors import EvaluationError
+from draht.cel.errors import AbortError, EvaluationError
 from draht.cel.numbers import UInt
 from draht.cel.types import (
     BOOL,
@@ -176,7 +176,7 @@ class Map:
         """The map with these keys and values; a later key replaces an equal earlier one.
 
         Raises:
-            EvaluationError: A key can't be one.
+            AbortError: A key can't be one.
         """
         return cls({key_of(key): value for key, value in items})
 
@@ -184,7 +184,7 @@ class Map:
         """The value of the key, or `MISSING`.
 
         Raises:
-            EvaluationError: The key can't be one.
+            AbortError: The key can't be one.
         """
         return self.entry(key)
 
@@ -192,7 +192,7 @@ class Map:
         """What is really there under the key, or `MISSING`; not to be overridden.
 
         Raises:
-            EvaluationError: The key can't be one.
+            AbortError: The key can't be one.
         """
         entries = self.entries
         kind = type(key)
@@ -251,7 +251,7 @@ def key_of(value: Any) -> Any:
     """Under what a value is kept in `Map.entries` and in sets: itself for str and int.
 
     Raises:
-        EvaluationError: The value has no hash upstream (bytes, versions).
+        AbortError: The value has no hash upstream (bytes, versions).
     """
     kind = type(value)
     if kind is str or kind is int:
@@ -260,7 +260,7 @@ def key_of(value: Any) -> Any:
         # NaN isn't even the key that it is.
         return _Key(kind, value if value == value else object(), value)
     if kind is bytes or kind is Version:
-        raise EvaluationError(f"a value of type {type_name(value)} can't be a key")
+        raise AbortError(f"a value of type {type_name(value)} can't be a key")
     if kind is UInt:
         return _Key(kind, int(value), value)
     if kind is Type:
