@@ -232,8 +232,8 @@ def _comparison(name: str, word: str, call: Callable[[Any, Any], bool]) -> Funct
     numbers = {INT: "int64", UINT: "uint64", DOUBLE: "double"}
     signatures: list[tuple[str, tuple[Type, ...], Type]] = [(f"{word}_bool", (BOOL, BOOL), BOOL)]
     for left, left_name in numbers.items():
-        # Upstream's order: the type itself first, then the others: double before the other integer.
-        for right in (left, *(t for t in (INT, DOUBLE, UINT) if t is not left)):
+        # Upstream's order: the type itself first, then doubles before integers.
+        for right in (left, *(t for t in (DOUBLE, INT, UINT) if t is not left)):
             right_name = numbers[right]
             id_ = f"{word}_{left_name}" if right is left else f"{word}_{left_name}_{right_name}"
             signatures.append((id_, (left, right), BOOL))
