@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -111,8 +113,14 @@ func compileForCEL(q celQuestion, expression string) (dracel.CompilationResult, 
 	return result, celVerdict{Accepted: true, Type: result.OutputType.String(), Cost: &result.MaxCost}
 }
 
+// celWalks finds the macros that walk something.
+var celWalks = regexp.MustCompile(`\b(all|exists|exists_one|existsOne|map|filter|transform[A-Z]\w*|sortBy)\b`)
+
 // celOrderMatters says whether an expression walks something that may be a map with an order that Go chooses.
 func celOrderMatters(result dracel.CompilationResult, expression string) bool {
+	if !celWalks.MatchString(expression) {
+		return false
+	}
 	checked, issues := result.Environment.Compile(expression)
 	if issues != nil {
 		return false
@@ -159,6 +167,19 @@ func celVariables(result dracel.CompilationResult, device celDevice) (map[string
 		"attributes":               celDefaultMap{types.NewStringInterfaceMap(adapter, attributes), adapter},
 		"capacity":                 celDefaultMap{types.NewStringInterfaceMap(adapter, capacity), adapter},
 	}}, nil
+}
+
+// celHasTwins says whether an attribute is there twice, bare and with the driver's domain; then the order in which Go
+// walks the attributes decides which one counts.
+func celHasTwins(device celDevice) bool {
+	for name := range device.Attributes {
+		if !strings.Contains(string(name), "/") {
+			if _, twin := device.Attributes[resourceapi.QualifiedName(device.Driver)+"/"+name]; twin {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // celDefaultMap finds an empty map for a key that isn't there, as upstream's input for devices does.
@@ -348,6 +369,9 @@ func answerForCEL(params json.RawMessage) (any, error) {
 				runs = q.Runs
 			}
 			for _, device := range q.Devices {
+				if celHasTwins(device) {
+					runs = max(runs, q.Runs)
+				}
 				verdict.Outcomes = append(verdict.Outcomes, celOutcomes(ctx, q, result, device, runs))
 			}
 		}
