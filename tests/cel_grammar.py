@@ -21,7 +21,7 @@ CALL, UNARY, PRODUCT, SUM, RELATION, AND, OR, CONDITION = 8, 7, 6, 5, 4, 3, 2, 1
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A place for an operand: its type, the kind of text that suits, the variables it sees, how tightly it must bind."""
+    """A place for an operand: its type, the kind of text that suits, the variables it sees, how tightly it binds."""
 
     type: TypeTerm
     kind: str | None

@@ -82,7 +82,9 @@ func (d celDevice) input() dracel.Device {
 type celVerdict struct {
 	Accepted bool   `json:"accepted"`
 	Error    string `json:"error,omitempty"`
-	Type     string `json:"type,omitempty"`
+	// Syntax says that the parser already refused.
+	Syntax bool   `json:"syntax,omitempty"`
+	Type   string `json:"type,omitempty"`
 	// Cost is the estimate of the most that an evaluation can cost.
 	Cost *uint64 `json:"cost,omitempty"`
 	// Outcomes has one list for each device: what upstream answers, more than one answer where it depends on the
@@ -108,7 +110,8 @@ func compileForCEL(q celQuestion, expression string) (dracel.CompilationResult, 
 	})
 	result := compiler.CompileCELExpression(expression, dracel.Options{EnvType: &envType, DerivedAttribute: q.Derived})
 	if result.Error != nil {
-		return result, celVerdict{Error: result.Error.Error()}
+		_, issues := compiler.CompileCELExpression("true", dracel.Options{EnvType: &envType}).Environment.Parse(expression)
+		return result, celVerdict{Error: result.Error.Error(), Syntax: issues != nil && issues.Err() != nil}
 	}
 	return result, celVerdict{Accepted: true, Type: result.OutputType.String(), Cost: &result.MaxCost}
 }
