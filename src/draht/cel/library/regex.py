@@ -1,7 +1,7 @@
 """``find`` and ``findAll``.
 
 Owns Kubernetes' regex library (k8s.io/apiserver v0.37.2 ``pkg/cel/library/regex.go``) and its prices. How patterns are
-read is `draht.cel.library.patterns`'.
+read is `draht.cel.patterns`'.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from draht.cel.declarations import Function, Library, Overload
 from draht.cel.library.charges import searched, searched_by
-from draht.cel.library.patterns import compiled
+from draht.cel.patterns import compiled
 from draht.cel.types import INT, STRING, list_of
 
 __all__ = ["LIBRARY"]
