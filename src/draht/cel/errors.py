@@ -14,10 +14,11 @@ the functions say that. The tree::
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from draht.api.errors import DrahtError
 
-__all__ = ["AbortError", "CELError", "CompileError", "EvaluationError", "Issue", "LimitError"]
+__all__ = ["AbortError", "CELError", "CompileError", "ErrorKind", "EvaluationError", "Issue", "LimitError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,26 @@ class CompileError(CELError):
         return "\n".join(parts)
 
 
+ErrorKind = Literal[
+    "conversion", "cost-limit", "division", "index", "no-such-key", "no-such-overload", "not-bool", "other", "overflow"
+]
+
+
 class EvaluationError(CELError):
-    """Evaluation met something it can't go on with: a missing key, an overflow, a type without an overload."""
+    """Evaluation met something it can't go on with: a missing key, an overflow, a type without an overload.
+
+    Args:
+        message: See `DrahtError`; worded as upstream words it where it has words for it.
+        kind: What sort of thing it is, for programs.
+        where: See `DrahtError`.
+        hint: See `DrahtError`.
+    """
+
+    def __init__(
+        self, message: str, *, kind: ErrorKind = "other", where: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.kind: ErrorKind = kind
 
 
 class AbortError(EvaluationError):
@@ -79,3 +98,6 @@ class AbortError(EvaluationError):
 
 class LimitError(AbortError):
     """Evaluation would cost more than it may."""
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, kind="cost-limit", where=where, hint=hint)

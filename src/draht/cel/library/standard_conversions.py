@@ -48,7 +48,8 @@ _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def _fails(value: Any, target: Type, hint: str | None = None) -> EvaluationError:
-    return EvaluationError(f"type conversion error from '{type_of_value(value).name}' to '{target.name}'", hint=hint)
+    message = f"type conversion error from '{type_of_value(value).name}' to '{target.name}'"
+    return EvaluationError(message, kind="conversion", hint=hint)
 
 
 def _same(value: Any) -> Any:
@@ -107,24 +108,24 @@ def _double_to_int(number: float) -> int:
     # The smallest int64 is refused too, as upstream does.
     if -_TWO_63 < number < _TWO_63:
         return int(number)
-    raise EvaluationError("integer overflow")
+    raise EvaluationError("integer overflow", kind="overflow")
 
 
 def _double_to_uint(number: float) -> UInt:
     if 0 <= number < _TWO_64:
         return UInt(int(number))
-    raise EvaluationError("unsigned integer overflow")
+    raise EvaluationError("unsigned integer overflow", kind="overflow")
 
 
 def _uint_to_int(number: UInt) -> int:
     if number > MAX_INT64:
-        raise EvaluationError("integer overflow")
+        raise EvaluationError("integer overflow", kind="overflow")
     return int(number)
 
 
 def _int_to_uint(number: int) -> UInt:
     if number < 0:
-        raise EvaluationError("unsigned integer overflow")
+        raise EvaluationError("unsigned integer overflow", kind="overflow")
     return UInt(number)
 
 
@@ -144,7 +145,7 @@ def _bytes_to_string(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
-        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string", kind="conversion") from None
 
 
 def _string_to_duration(text: str) -> Duration:
@@ -163,7 +164,7 @@ def _string_to_timestamp(text: str) -> Timestamp:
 
 def _int_to_timestamp(seconds: int) -> Timestamp:
     if not MIN_UNIX_SECONDS <= seconds <= MAX_UNIX_SECONDS:
-        raise EvaluationError("timestamp overflow")
+        raise EvaluationError("timestamp overflow", kind="overflow")
     return Timestamp(seconds)
 
 

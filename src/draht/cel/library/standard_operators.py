@@ -56,13 +56,13 @@ _MAP: Final = map_of(_A, _B)
 def _int64(number: int) -> int:
     if MIN_INT64 <= number <= MAX_INT64:
         return number
-    raise EvaluationError("integer overflow")
+    raise EvaluationError("integer overflow", kind="overflow")
 
 
 def _uint64(number: int) -> UInt:
     if 0 <= number <= MAX_UINT64:
         return UInt(number)
-    raise EvaluationError("unsigned integer overflow")
+    raise EvaluationError("unsigned integer overflow", kind="overflow")
 
 
 def add(a: Any, b: Any) -> Any:
@@ -121,7 +121,7 @@ def _moved(moment: Timestamp, nanoseconds: int) -> Timestamp:
     carry, rest = divmod(moment.nanoseconds + nanoseconds, _SECOND)
     seconds = moment.seconds + carry
     if not MIN_UNIX_SECONDS <= seconds <= MAX_UNIX_SECONDS:
-        raise EvaluationError("timestamp overflow")
+        raise EvaluationError("timestamp overflow", kind="overflow")
     return Timestamp(seconds, rest, moment.offset)
 
 
@@ -144,7 +144,7 @@ def _divide(a: Any, b: Any) -> Any:
             return a / b if b else _divided_by_zero(a, b)
         if kind is int or kind is UInt:
             if b == 0:
-                raise EvaluationError("division by zero")
+                raise EvaluationError("division by zero", kind="division")
             if kind is UInt:
                 return UInt(int(a) // int(b))
             quotient = abs(a) // abs(b)
@@ -162,11 +162,11 @@ def _modulo(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is type(b) and (kind is int or kind is UInt):
         if b == 0:
-            raise EvaluationError("modulus by zero")
+            raise EvaluationError("modulus by zero", kind="division")
         if kind is UInt:
             return UInt(int(a) % int(b))
         if a == MIN_INT64 and b == -1:
-            raise EvaluationError("integer overflow")
+            raise EvaluationError("integer overflow", kind="overflow")
         rest = abs(a) % abs(b)
         return rest if a >= 0 else -rest
     raise no_such_overload("_%_", a, b)
@@ -225,7 +225,8 @@ def _in(element: Any, container: Any) -> bool:
 
 
 def _operator(name: str, call: Callable[..., Any] | None, *signatures: tuple[str, tuple[Type, ...], Type]) -> Function:
-    return Function(name, tuple(Overload(id_, types, result, call) for id_, types, result in signatures))
+    overloads = (Overload(id_, types, result, call, guarded=False) for id_, types, result in signatures)
+    return Function(name, tuple(overloads))
 
 
 def _comparison(name: str, word: str, call: Callable[[Any, Any], bool]) -> Function:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from draht.cel.declarations import Function, Overload
-from draht.cel.patterns import found
+from draht.cel.patterns import compiled
 from draht.cel.types import BOOL, BYTES, INT, STRING, list_of, map_of, parameter
 from draht.cel.values import Map, no_such_overload
 
@@ -34,7 +34,7 @@ def _starts_with(text: str, prefix: str) -> bool:
 def _matches(text: Any, pattern: Any) -> bool:
     if type(text) is not str or type(pattern) is not str:
         raise no_such_overload("matches", text, pattern)
-    return found(pattern, text)
+    return compiled(pattern).search(text) is not None
 
 
 def _size(value: Any) -> int:
@@ -48,14 +48,14 @@ STRINGS: Final = (
     Function(
         "size",
         (
-            Overload("size_bytes", (BYTES,), INT, _size),
-            Overload("bytes_size", (BYTES,), INT, _size, member=True),
-            Overload("size_list", (_LIST,), INT, _size),
-            Overload("list_size", (_LIST,), INT, _size, member=True),
-            Overload("size_map", (_MAP,), INT, _size),
-            Overload("map_size", (_MAP,), INT, _size, member=True),
-            Overload("size_string", (STRING,), INT, _size),
-            Overload("string_size", (STRING,), INT, _size, member=True),
+            Overload("size_bytes", (BYTES,), INT, _size, guarded=False),
+            Overload("bytes_size", (BYTES,), INT, _size, member=True, guarded=False),
+            Overload("size_list", (_LIST,), INT, _size, guarded=False),
+            Overload("list_size", (_LIST,), INT, _size, member=True, guarded=False),
+            Overload("size_map", (_MAP,), INT, _size, guarded=False),
+            Overload("map_size", (_MAP,), INT, _size, member=True, guarded=False),
+            Overload("size_string", (STRING,), INT, _size, guarded=False),
+            Overload("string_size", (STRING,), INT, _size, member=True, guarded=False),
         ),
     ),
     Function("contains", (Overload("contains_string", (STRING, STRING), BOOL, _contains, member=True),)),
@@ -64,8 +64,8 @@ STRINGS: Final = (
     Function(
         "matches",
         (
-            Overload("matches", (STRING, STRING), BOOL, _matches),
-            Overload("matches_string", (STRING, STRING), BOOL, _matches, member=True),
+            Overload("matches", (STRING, STRING), BOOL, _matches, guarded=False),
+            Overload("matches_string", (STRING, STRING), BOOL, _matches, member=True, guarded=False),
         ),
     ),
 )
