@@ -1,0 +1,105 @@
+"""What a partial choice of devices leaves behind: the state of a pruned search.
+
+Owns: `State` and the one step that changes it, taking a device. Values are immutable, so going back is forgetting.
+
+Doesn't do: choosing devices; errors (a position with an error bit is never taken).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from draht.allocator.prune.model import Choice, Model, Root, Rule
+
+__all__ = ["State", "enter_claim", "start", "take"]
+
+
+class State(NamedTuple):
+    """Used positions, positions marked by the current claim, remaining amounts, devices holding a share.
+
+    `allowed[i]` are the positions that constraint i of the current claim still accepts, `running[i]` the values that
+    all devices under a match constraint with lists have in common (None before the first device).
+    `groups` is as in `Root`, sorted by counter set.
+    """
+
+    used: int
+    mine: int
+    remaining: int
+    shared: int
+    allowed: tuple[int, ...]
+    running: tuple[int | None, ...]
+    groups: tuple[tuple[int, frozenset[str]], ...]
+
+
+def start(model: Model, root: Root) -> State:
+    """The state before the first claim."""
+    state = State(root.used, 0, root.remaining, root.shared, (), (), root.groups)
+    return enter_claim(model, state, 0)
+
+
+def enter_claim(model: Model, state: State, claim: int) -> State:
+    """The state with which a claim begins: use, amounts and groups carry over, constraints and marks don't."""
+    rules = model.rules[claim] if claim < len(model.rules) else ()
+    return State(
+        state.used,
+        0,
+        state.remaining,
+        state.shared,
+        tuple([rule.present for rule in rules]),
+        (None,) * len(rules),
+        state.groups,
+    )
+
+
+def take(model: Model, choice: Choice, rules: tuple[Rule, ...], position: int, state: State) -> State | None:
+    """The state after taking a device that is a free candidate, or None when amounts, groups or constraints refuse it.
+
+    The order of the tests doesn't matter here: none of them is an error, and none leaves a trace when another refuses.
+    """
+    bit = 1 << position
+    used, mine, remaining, shared, allowed, running, groups = state
+    multi = model.multi & bit
+    first = not (multi and shared & bit)
+    if model.guards:
+        charge = model.needs[position] if first else 0
+        if multi and choice.takes:
+            charge += choice.takes[position]
+        remaining -= charge
+        if remaining & model.guards != model.guards:
+            return None
+    if first and model.groups and model.groups[position]:
+        placed = dict(groups)
+        for counter_set, names in model.groups[position]:
+            before = placed.get(counter_set)
+            if before is not None and not (before & names if before and names else before == names):
+                return None
+            placed[counter_set] = names if before is None else before & names
+        groups = tuple(sorted(placed.items(), key=_counter_set))
+    if choice.rules:
+        masks = list(allowed)
+        for index in choice.rules:
+            if not masks[index] & bit:
+                return None
+            rule = rules[index]
+            if rule.distinct:
+                masks[index] &= ~rule.same[position]
+            elif not rule.elements:
+                masks[index] &= rule.same[position]
+            else:
+                common = rule.elements[position]
+                before_running = running[index]
+                if before_running is not None:
+                    common &= before_running
+                running = (*running[:index], common, *running[index + 1 :])
+                masks[index] = rule.holders(common)
+        allowed = tuple(masks)
+    if multi:
+        shared |= bit
+    else:
+        used |= bit
+        mine |= bit
+    return State(used, mine, remaining, shared, allowed, running, groups)
+
+
+def _counter_set(entry: tuple[int, frozenset[str]]) -> int:
+    return entry[0]

@@ -1,0 +1,219 @@
+"""Rule 1: devices that nothing tells apart are tried once.
+
+Owns: the partition of a model's devices into *blocks* and, inside a block, into *classes*.
+
+Block: devices linked, directly or over others, by a shared counter field, a shared value of a constraint, or a shared
+counter set with compatibility groups. What happens in one block changes nothing in another but which devices are free.
+Class: devices of one block with the same candidate bit and error bit in every alternative of all claims, the same
+membership in lists of "All" requests, the same needs (same fields, same amounts), the same value for every constraint
+of all claims and the same compatibility groups. A device that may be allocated several times is a class of its own,
+because its remaining amount is its own.
+
+**Rule 1.** After device x failed at one search node, skip every later device y of its class there.
+
+Safe because: let y have a completion, that is an acceptable set of choices for the rest of the search in which this
+request uses, besides y, only positions after y (F2), hence after x. x is free here, so it can occur only in choices of
+later requests. Exchange x and y in all choices. The result is acceptable: every test sees equal candidate bits, needs,
+values and groups, and neither the order inside a later request nor that of the requests matters (F1). So x had a
+completion and, the search being complete, x wouldn't have failed.
+No error hides in y's subtree: x's subtree ended without error, so (F4) no request entered there had a free error
+position; each request entered below y is entered below x with x and y exchanged, and error bits are equal in a class.
+Positions that follow in this same loop are looked at by the loop itself, which goes on.
+
+Needs: x and y have the same status of use. Normal requests see only free devices, so this holds; for admin access the
+device may be used by another claim, so the status is part of what must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from draht.allocator.prune.model import Choice, Model
+from draht.allocator.prune.state import State
+
+__all__ = ["Block", "Symmetry", "alike", "components", "signature", "symmetry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block: its devices, its classes in order of their first position, its resource fields in the same order.
+
+    Two blocks of equal `kind` are isomorphic: their classes correspond by index, their fields by index, and for each
+    constraint their values by the order in which the classes first show them.
+    """
+
+    mask: int
+    classes: tuple[int, ...]
+    shifts: tuple[int, ...]
+    field_mask: int
+    values: tuple[tuple[int, ...], ...]
+    sets: tuple[int, ...]
+    kind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """The blocks of a model, and for each position its block and its class (numbered over all blocks)."""
+
+    blocks: tuple[Block, ...]
+    block_of: tuple[int, ...]
+    class_of: tuple[int, ...]
+    index_of: tuple[int, ...]
+
+
+def alike(parts: Symmetry, choice: Choice | None, state: State, failed: int, position: int) -> bool:
+    """Rule 1: whether the failure of one position at this node rules out a later one."""
+    if parts.class_of[failed] != parts.class_of[position]:
+        return False
+    return choice is None or not choice.admin or not (state.used >> failed ^ state.used >> position) & 1
+
+
+def components(model: Model) -> list[int]:
+    """The masks of devices linked by fields, values of constraints or counter sets, in order of first position."""
+    links: dict[object, int] = {}
+    for position, fields in enumerate(model.fields):
+        for shift in fields:
+            links[shift] = links.get(shift, 0) | 1 << position
+    for position, groups in enumerate(model.groups):
+        for counter_set, _ in groups:
+            links["groups", counter_set] = links.get(("groups", counter_set), 0) | 1 << position
+    masks = list(links.values())
+    for rules in model.rules:
+        for rule in rules:
+            masks.extend(set(rule.same))
+    merged: list[int] = []
+    for mask in masks:
+        if not mask & (mask - 1):
+            continue
+        linked = mask
+        apart = []
+        for other in merged:
+            if other & linked:
+                linked |= other
+            else:
+                apart.append(other)
+        apart.append(linked)
+        merged = apart
+    covered = 0
+    for mask in merged:
+        covered |= mask
+    alone = ((1 << model.size) - 1) & ~covered
+    while alone:
+        bit = alone & -alone
+        merged.append(bit)
+        alone ^= bit
+    merged.sort(key=lambda mask: mask & -mask)
+    return merged
+
+
+def signature(model: Model, position: int) -> tuple[object, ...]:
+    """What tells two devices of one block apart; equal for devices of one class."""
+    if model.multi >> position & 1:
+        return ("multi", position)
+    bits = _bits(model, position)
+    values = tuple(
+        (rule.present >> position & 1, rule.same[position], rule.elements[position] if rule.elements else 0)
+        for rules in model.rules
+        for rule in rules
+    )
+    need = model.needs[position] if model.needs else 0
+    groups = model.groups[position] if model.groups else ()
+    return (bits, values, need, groups)
+
+
+def symmetry(model: Model, tell_apart: Callable[[Model, int], object] = signature) -> Symmetry:
+    """The blocks and classes of a model; `tell_apart` gives what makes devices of a block differ."""
+    kinds: dict[object, int] = {}
+    blocks: list[Block] = []
+    block_of = [0] * model.size
+    class_of = [0] * model.size
+    index_of = [0] * model.size
+    total = 0
+    for mask in components(model):
+        order: dict[object, int] = {}
+        members: list[int] = []
+        rest = mask
+        while rest:
+            bit = rest & -rest
+            rest ^= bit
+            position = bit.bit_length() - 1
+            index = order.setdefault(tell_apart(model, position), len(order))
+            if index == len(members):
+                members.append(0)
+            members[index] |= bit
+            block_of[position] = len(blocks)
+            class_of[position] = total + index
+            index_of[position] = index
+        total += len(members)
+        blocks.append(_block(model, mask, members, kinds))
+    return Symmetry(tuple(blocks), tuple(block_of), tuple(class_of), tuple(index_of))
+
+
+def _bits(model: Model, position: int) -> tuple[int, ...]:
+    """Candidate bit, error bit and membership in the list of an "All" request, for every alternative."""
+    return tuple(
+        (choice.candidates >> position & 1)
+        | (choice.errors >> position & 1) << 1
+        | (choice.fixed_mask >> position & 1) << 2
+        for slot in model.slots
+        for choice in slot
+    )
+
+
+def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]) -> Block:
+    """The block with its canonical form: fields, values and counter sets renamed by first occurrence."""
+    fields: dict[int, int] = {}
+    values: list[dict[int, int]] = [{} for rules in model.rules for _ in rules]
+    sets: dict[int, int] = {}
+    every_rule = [rule for rules in model.rules for rule in rules]
+    form: list[object] = []
+    field_mask = (1 << model.width) - 1
+    for members in classes:
+        position = (members & -members).bit_length() - 1
+        for shift in model.fields[position] if model.fields else ():
+            fields.setdefault(shift, len(fields))
+        amounts = tuple(
+            (fields[shift], model.needs[position] >> shift & field_mask)
+            for shift in (model.fields[position] if model.fields else ())
+        )
+        shown = []
+        for rule, known in zip(every_rule, values, strict=True):
+            if rule.elements:
+                elements = rule.elements[position]
+                names = []
+                while elements:
+                    element = elements & -elements
+                    elements ^= element
+                    names.append(known.setdefault(element, len(known)))
+                shown.append(tuple(sorted(names)))
+            elif rule.same[position]:
+                shown.append((known.setdefault(rule.same[position], len(known)),))
+            else:
+                # A present value that matches nothing, not even itself, differs from a missing one.
+                shown.append((-2,) if rule.present >> position & 1 else ())
+        groups = tuple(
+            (sets.setdefault(counter_set, len(sets)), names)
+            for counter_set, names in (model.groups[position] if model.groups else ())
+        )
+        multi = bool(model.multi >> position & 1)
+        takes = tuple(
+            tuple(choice.takes[position] >> shift & field_mask for shift in model.fields[position])
+            for slot in model.slots
+            for choice in slot
+            if multi and choice.takes
+        )
+        form.append((members.bit_count(), multi, _bits(model, position), takes, amounts, tuple(shown), groups))
+    kind = kinds.setdefault(tuple(form), len(kinds))
+    every_field = 0
+    for shift in fields:
+        every_field |= field_mask << shift
+    return Block(
+        mask,
+        tuple(classes),
+        tuple(fields),
+        every_field,
+        tuple(tuple(known) for known in values),
+        tuple(sets),
+        kind,
+    )

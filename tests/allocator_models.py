@@ -1,0 +1,353 @@
+"""Random small problems for the pruned search, and a slow search that shares no code with it.
+
+An `Instance` spells out what devices are (values, amounts, groups) instead of masks. `slow_search` walks it exactly as
+upstream's allocator does, undoing each choice; `model_of` packs it for the code under test.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from draht.allocator.prune.model import Choice, Model, Root, Rule
+
+__all__ = ["Alternative", "Constraint", "Device", "Instance", "TooLongError", "instance", "model_of", "slow_search"]
+
+WIDTH = 8
+
+
+@dataclass
+class Device:
+    """One device: values by attribute (several are a list), counters by field, capacity if it may be shared."""
+
+    values: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    needs: dict[str, int] = field(default_factory=dict)
+    groups: frozenset[str] | None = None
+    multi: bool = False
+    block: int = 0
+
+
+@dataclass
+class Alternative:
+    """One alternative of a request."""
+
+    count: int
+    candidates: set[int]
+    errors: set[int] = field(default_factory=set)
+    admin: bool = False
+    everything: bool = False
+    take: int = 0
+
+
+@dataclass
+class Constraint:
+    """A constraint over some requests of its claim."""
+
+    attribute: str
+    distinct: bool
+    requests: set[int]
+
+
+@dataclass
+class Instance:
+    """A problem with names."""
+
+    devices: list[Device]
+    claims: list[list[list[Alternative]]]
+    constraints: list[list[Constraint]]
+    available: dict[str, int]
+    used: set[int] = field(default_factory=set)
+    shared: set[int] = field(default_factory=set)
+    lists: bool = False
+
+
+class TooLongError(Exception):
+    """The slow search took too many steps."""
+
+
+class FatalError(Exception):
+    """The search looked at an error position."""
+
+
+class _Slow:
+    def __init__(self, case: Instance, budget: int) -> None:
+        self.case = case
+        self.budget = budget
+        self.steps = 0
+        self.used = {p: {-1} for p in case.used}
+        self.left = dict(case.available)
+        self.shares: dict[int, int] = dict.fromkeys(case.shared, 1)
+        self.placed: dict[int, list[frozenset[str]]] = {}
+        self.under: list[list[tuple[int, tuple[int, ...]]]] = []
+        self.chosen: list[tuple[int, int, list[int]]] = []
+
+    def solve(self, claim: int, request: int, alternative: int, taken: int, start: int) -> bool:
+        self.steps += 1
+        if self.steps > self.budget:
+            raise TooLongError
+        case = self.case
+        if claim == len(case.claims):
+            return True
+        if request == len(case.claims[claim]):
+            saved, self.under = (
+                self.under,
+                [[] for _ in case.constraints[claim + 1]] if claim + 1 < len(case.claims) else [],
+            )
+            if self.solve(claim + 1, 0, -1, 0, 0):
+                return True
+            self.under = saved
+            return False
+        if alternative < 0:
+            for index in range(len(case.claims[claim][request])):
+                self.chosen.append((request, index, []))
+                if self.solve(claim, request, index, 0, 0):
+                    return True
+                self.chosen.pop()
+            return False
+        one = case.claims[claim][request][alternative]
+        if one.everything:
+            listed = sorted(one.candidates)
+            if not listed:
+                return False
+            if taken == len(listed):
+                return self.solve(claim, request + 1, -1, 0, 0)
+            return self._try(claim, request, alternative, taken, listed[taken])
+        if taken == one.count:
+            return self.solve(claim, request + 1, -1, 0, 0)
+        for position in range(start, len(case.devices)):
+            if self._in_use(position, claim, one.admin):
+                continue
+            if position in one.errors:
+                raise FatalError
+            if position in one.candidates and self._try(claim, request, alternative, taken, position):
+                return True
+        return False
+
+    def _in_use(self, position: int, claim: int, admin: bool) -> bool:
+        marks = self.used.get(position, set())
+        return claim in marks if admin else bool(marks)
+
+    def _try(self, claim: int, request: int, alternative: int, taken: int, position: int) -> bool:
+        case = self.case
+        one = case.claims[claim][request][alternative]
+        device = case.devices[position]
+        if self._in_use(position, claim, one.admin):
+            return False
+        first = not (device.multi and self.shares.get(position))
+        amounts: dict[str, int] = dict(device.needs) if first else {}
+        if device.multi:
+            amounts[f"capacity{position}"] = one.take
+        if any(self.left[name] < amount for name, amount in amounts.items()):
+            return False
+        if first and device.groups is not None:
+            placed = self.placed.get(device.block, [])
+            everyone = [*placed, device.groups]
+            if any(everyone) and (not all(everyone) or not frozenset.intersection(*everyone)):
+                return False
+        for constraint, under in zip(case.constraints[claim], self.under, strict=True):
+            if request in constraint.requests and not self._accepts(constraint, under, device):
+                return False
+        marks = []
+        for constraint, under in zip(case.constraints[claim], self.under, strict=True):
+            if request in constraint.requests:
+                under.append((position, device.values[constraint.attribute]))
+                marks.append(under)
+        for name, amount in amounts.items():
+            self.left[name] -= amount
+        if first and device.groups is not None:
+            self.placed.setdefault(device.block, []).append(device.groups)
+        if device.multi:
+            self.shares[position] = self.shares.get(position, 0) + 1
+        else:
+            self.used.setdefault(position, set()).add(claim)
+        self.chosen[-1][2].append(position)
+        if self.solve(claim, request, alternative, taken + 1, position + 1):
+            return True
+        self.chosen[-1][2].pop()
+        if device.multi:
+            self.shares[position] -= 1
+        else:
+            self.used[position].discard(claim)
+        if first and device.groups is not None:
+            self.placed[device.block].pop()
+        for name, amount in amounts.items():
+            self.left[name] += amount
+        for under in marks:
+            under.pop()
+        return False
+
+    @staticmethod
+    def _accepts(constraint: Constraint, under: list[tuple[int, tuple[int, ...]]], device: Device) -> bool:
+        value = device.values.get(constraint.attribute)
+        if value is None:
+            return False
+        if constraint.distinct:
+            return not any(set(value) & set(other) for _, other in under)
+        common = set(value)
+        for _, other in under:
+            common &= set(other)
+        return bool(common)
+
+
+def slow_search(case: Instance, budget: int = 20_000) -> tuple[str, object]:
+    """``("found", choices)``, ``("none", None)`` or ``("error", None)`` as upstream finds it first."""
+    slow = _Slow(case, budget)
+    slow.under = [[] for _ in case.constraints[0]] if case.constraints else []
+    try:
+        found = slow.solve(0, 0, -1, 0, 0)
+    except FatalError:
+        return ("error", None)
+    if not found:
+        return ("none", None)
+    return ("found", tuple((index, tuple(positions)) for _, index, positions in slow.chosen))
+
+
+def model_of(case: Instance) -> tuple[Model, Root]:
+    """The packed form."""
+    shifts: dict[str, int] = {}
+    for name in case.available:
+        shifts[name] = len(shifts) * (WIDTH + 1)
+    guards = sum(1 << shift + WIDTH for shift in shifts.values())
+    remaining = guards + sum(amount << shifts[name] for name, amount in case.available.items())
+    multi = sum(1 << p for p, device in enumerate(case.devices) if device.multi)
+    needs = tuple(sum(amount << shifts[name] for name, amount in device.needs.items()) for device in case.devices)
+    fields = tuple(
+        tuple(shifts[name] for name in (*device.needs, *([f"capacity{p}"] if device.multi else [])))
+        for p, device in enumerate(case.devices)
+    )
+    groups = tuple(() if device.groups is None else ((device.block, device.groups),) for device in case.devices)
+    rules = []
+    slots = []
+    claim_of = []
+    for claim, constraints in enumerate(case.constraints):
+        packed = []
+        for constraint in constraints:
+            values = [device.values.get(constraint.attribute, ()) for device in case.devices]
+            same = tuple(
+                sum(1 << other for other, theirs in enumerate(values) if set(value) & set(theirs)) for value in values
+            )
+            present = sum(1 << p for p, value in enumerate(values) if value)
+            elements = tuple(sum(1 << e for e in value) for value in values) if case.lists else ()
+            packed.append(Rule(constraint.distinct, same, present, elements))
+        rules.append(tuple(packed))
+        for request, alternatives in enumerate(case.claims[claim]):
+            slots.append(
+                tuple(
+                    Choice(
+                        one.count,
+                        0 if one.everything else sum(1 << p for p in one.candidates),
+                        sum(1 << p for p in one.errors),
+                        one.admin,
+                        tuple(sorted(one.candidates)) if one.everything else None,
+                        tuple(i for i, c in enumerate(constraints) if request in c.requests),
+                        tuple(
+                            one.take << shifts[f"capacity{p}"] if device.multi else 0
+                            for p, device in enumerate(case.devices)
+                        ),
+                    )
+                    for one in alternatives
+                )
+            )
+            claim_of.append(claim)
+    model = Model(
+        len(case.devices), tuple(slots), tuple(claim_of), tuple(rules), multi, needs, guards, WIDTH, fields, groups
+    )
+    return model, Root(sum(1 << p for p in case.used), remaining, sum(1 << p for p in case.shared))
+
+
+def instance(seed: int) -> Instance:
+    """A random instance with the symmetries that pruning lives on: equal blocks, few values, tight amounts."""
+    chance = random.Random(seed)
+    lists = chance.random() < 0.15
+    layout = chance.choice(["flat", "flat", "partitions", "partitions", "shares", "mixed"])
+    devices: list[Device] = []
+    available: dict[str, int] = {}
+    grouped = layout == "partitions" and chance.random() < 0.3
+    for block in range(chance.randint(1, 4)):
+        kind = chance.choice(["flat", "partitions", "shares"]) if layout == "mixed" else layout
+        group = chance.randint(0, 1)
+        if kind == "flat":
+            devices += [
+                Device({"model": (group,), "near": (block // 2,)}, block=block) for _ in range(chance.randint(1, 4))
+            ]
+        elif kind == "partitions":
+            available[f"memory{block}"] = chance.choice([4, 4, 4, 3, 7])
+            sizes = chance.choice([[4, 2, 2, 1, 1], [2, 2, 1, 1], [1, 1, 1, 2]])
+            for size in sizes:
+                names = None
+                if grouped:
+                    names = frozenset(chance.choice([["a"], ["b"], ["a", "b"], []]))
+                devices.append(
+                    Device(
+                        {"model": (group,), "near": (block,), "size": (size,)},
+                        {f"memory{block}": size},
+                        names,
+                        block=block,
+                    )
+                )
+        else:
+            available[f"capacity{len(devices)}"] = chance.choice([8, 8, 8, 5, 10])
+            devices.append(Device({"model": (group,), "near": (block // 2,)}, multi=True, block=block))
+            if chance.random() < 0.3:
+                available[f"memory{block}"] = 2
+                devices[-1].needs = {f"memory{block}": 2}
+                devices.append(Device({"model": (group,)}, {f"memory{block}": 1}, block=block))
+    devices = devices[:14]
+    for position, device in enumerate(devices):
+        device.values["id"] = (position,)
+        if chance.random() < 0.05:
+            device.values.pop(chance.choice(list(device.values)))
+        if lists:
+            for name in ("model", "near"):
+                if name in device.values:
+                    device.values[name] = tuple({*device.values[name], chance.randint(0, 2)})
+    claims = []
+    constraints = []
+    errors = chance.random() < 0.2
+    admin = chance.random() < 0.15
+    for _ in range(chance.choice([1, 1, 1, 2, 3])):
+        requests = []
+        for _ in range(chance.randint(1, 4)):
+            alternatives = []
+            for _ in range(chance.choice([1, 1, 1, 1, 2, 3])):
+                base = _selected(chance, devices)
+                one = Alternative(chance.choice([1, 1, 1, 2, 2, 3, 4]), base, take=chance.choice([3, 3, 4, 5, 2]))
+                one.everything = chance.random() < 0.06
+                if errors and not one.everything and chance.random() < 0.5:
+                    one.errors = {p for p in range(len(devices)) if chance.random() < 0.15}
+                    one.candidates -= one.errors
+                one.admin = admin and chance.random() < 0.5
+                alternatives.append(one)
+            requests.append(alternatives)
+        claims.append(requests)
+        mine = []
+        for _ in range(chance.choice([0, 0, 1, 1, 2])):
+            everyone = set(range(len(requests)))
+            subject = everyone if chance.random() < 0.6 else {r for r in everyone if chance.random() < 0.6}
+            # A constraint on an "All" request is refused by the search under test.
+            subject -= {r for r, alternatives in enumerate(requests) if any(one.everything for one in alternatives)}
+            mine.append(
+                Constraint(chance.choice(["model", "near", "near", "size", "id"]), chance.random() < 0.35, subject)
+            )
+        constraints.append(mine)
+    used = {p for p in range(len(devices)) if chance.random() < 0.12} if chance.random() < 0.5 else set()
+    shared = {p for p, d in enumerate(devices) if d.multi and chance.random() < 0.3} - used
+    for position in shared:
+        for name, amount in devices[position].needs.items():
+            available[name] = max(0, available[name] - amount)
+    return Instance(devices, claims, constraints, available, used, shared, lists)
+
+
+def _selected(chance: random.Random, devices: list[Device]) -> set[int]:
+    everyone = set(range(len(devices)))
+    how = chance.random()
+    if how < 0.45:
+        return everyone
+    if how < 0.65:
+        return {p for p in everyone if devices[p].values.get("model") == (1,)} or everyone
+    if how < 0.8:
+        size = chance.choice([1, 2])
+        return {p for p in everyone if devices[p].values.get("size", (size,)) == (size,)}
+    if how < 0.9:
+        return {p for p in everyone if p < 4}
+    return {p for p in everyone if chance.random() < 0.6}
