@@ -8,6 +8,7 @@ the seed of the random generator that is handed in.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any, Final
 from cel_grammar import RULES, Operand, Rule, TypeTerm, parse_type
 from cel_texts import KINDS, literal, text_literal
 
-__all__ = ["Case", "Node", "case", "device", "nodes", "replaced"]
+__all__ = ["Case", "Node", "case", "core_expression", "device", "nodes", "replaced"]
 
 DRIVER: Final = "gpu.example.com"
 DOMAINS: Final = (DRIVER, "dra.example.com", "other.example.com")
@@ -104,6 +105,12 @@ def case(rng: random.Random) -> Case:
     return Case(text, derived, tree)
 
 
+def core_expression(rng: random.Random) -> str:
+    """A well-typed expression of any type in the language itself, without variables and libraries."""
+    maker = _Maker(rng, core=True)
+    return str(maker.make(maker.any_type(), rng.choice([1, 2, 3, 4, 5, 6, 8, 10])))
+
+
 def _variables_of(node: Node) -> Scope:
     return tuple((str(part), ("dyn", ())) for _, part in nodes(node) if str(part) in VARIABLES)
 
@@ -130,10 +137,52 @@ def _mangled(rng: random.Random, text: str) -> str:
     return text
 
 
+CORE: Final = frozenset(
+    [
+        "size",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "string",
+        "bytes",
+        "type",
+        "timestamp",
+        "duration",
+        "startsWith",
+        "endsWith",
+        "contains",
+        "matches",
+        "all",
+        "exists",
+        "exists_one",
+        "map",
+        "filter",
+        "in",
+    ]
+)
+
+
+def _is_core(rule: Rule) -> bool:
+    words = re.findall(
+        r"[A-Za-z]\w*", " ".join(part for part in rule.parts if isinstance(part, str) and part[0] != "$")
+    )
+    types = {part.type[0] for part in rule.parts if isinstance(part, Operand)}
+    return (
+        all(word in CORE or word.startswith("get") for word in words)
+        and not types & {"quantity", "semver", "ip", "cidr", "url", "format", "optional"}
+        and not any(isinstance(part, str) and "?" in part and " ? " not in part for part in rule.parts)
+    )
+
+
 @lru_cache(maxsize=4096)
-def _rules_for(wanted: TypeTerm) -> tuple[tuple[Rule, ...], tuple[float, ...], tuple[Mapping[str, TypeTerm], ...]]:
+def _rules_for(
+    wanted: TypeTerm, core: bool = False
+) -> tuple[tuple[Rule, ...], tuple[float, ...], tuple[Mapping[str, TypeTerm], ...]]:
     found = []
     for rule in RULES:
+        if core and not _is_core(rule):
+            continue
         bound: dict[str, TypeTerm] = {}
         if _unify(rule.result, wanted, bound):
             found.append((rule, rule.weight, bound))
@@ -161,8 +210,9 @@ def _spelled(term: TypeTerm) -> str:
 
 
 class _Maker:
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, core: bool = False) -> None:
         self.rng = rng
+        self.core = core
         self.literal_depth = 0
         """How many list and map literals are open: what is dynamic inside would be refused for its type."""
 
@@ -180,11 +230,11 @@ class _Maker:
         return Node(("list", (("dyn", ()),)), ("[dyn(", (made, 1), "), dyn(", (other, 1), ")]"))
 
     def any_type(self, depth: int = 0) -> TypeTerm:
-        roll = self.rng.random()
+        roll = self.rng.random() * (0.62 if self.core and depth else 0.95 if self.core else 1.0)
         if roll < 0.62 or depth > 1:
             return (self.rng.choice(SIMPLE), ())
         if roll < 0.74:
-            return (self.rng.choice(OPAQUE), ())
+            return (self.rng.choice(OPAQUE if not self.core else ("null", "bool")), ())
         if roll < 0.88:
             return ("list", (self.any_type(depth + 1),))
         if roll < 0.95:
@@ -203,11 +253,11 @@ class _Maker:
             return self.aggregate(wanted, size, scope)
         if wanted == ("dyn", ()):
             return self.dynamic(size, scope)
-        if rng.random() < 0.12 and not self.literal_depth:
+        if rng.random() < 0.12 and not self.literal_depth and not self.core:
             return self.attribute(wanted, scope)
-        if wanted == ("bool", ()) and rng.random() < 0.06:
+        if wanted == ("bool", ()) and rng.random() < 0.06 and not self.core:
             return self.presence()
-        rules, weights, bindings = _rules_for(wanted)
+        rules, weights, bindings = _rules_for(wanted, self.core)
         if not rules:
             return self.leaf(wanted, scope)
         chosen = rng.choices(range(len(rules)), weights)[0]
@@ -280,14 +330,18 @@ class _Maker:
         if same and rng.random() < 0.7:
             return Node(wanted, (rng.choice(same),))
         name = wanted[0]
-        if rng.random() < 0.3 and (name == "quantity" or (_spelled(wanted) in ATTRIBUTES and not self.literal_depth)):
+        if (
+            not self.core
+            and rng.random() < 0.3
+            and (name == "quantity" or (_spelled(wanted) in ATTRIBUTES and not self.literal_depth))
+        ):
             return self.attribute(wanted, scope)
         match name:
             case "int" | "uint" | "double" | "bool" | "bytes" | "null":
                 text = literal(rng, name)
                 return Node(wanted, (text,), 7 if text.startswith("-") else 8)
             case "string":
-                if rng.random() < 0.05:
+                if rng.random() < 0.05 and not self.core:
                     return Node(wanted, ("device.driver",))
                 return Node(wanted, (text_literal(rng, rng.choice(["word"] * 6 + list(KINDS))),))
             case "list" | "map":
@@ -297,7 +351,7 @@ class _Maker:
             case "optional":
                 return Node(wanted, ("optional.none()",))
             case _:
-                rules, weights, bindings = _rules_for(wanted)
+                rules, weights, bindings = _rules_for(wanted, self.core)
                 short = [i for i, rule in enumerate(rules) if all(isinstance(p, str) or p.kind for p in rule.parts)]
                 chosen = rng.choices(short, [weights[i] for i in short])[0]
                 return self.apply(rules[chosen], dict(bindings[chosen]), wanted, 0, scope)
