@@ -138,28 +138,8 @@ def _mangled(rng: random.Random, text: str) -> str:
 
 
 CORE: Final = frozenset(
-    [
-        "size",
-        "int",
-        "uint",
-        "double",
-        "bool",
-        "string",
-        "bytes",
-        "type",
-        "timestamp",
-        "duration",
-        "startsWith",
-        "endsWith",
-        "contains",
-        "matches",
-        "all",
-        "exists",
-        "exists_one",
-        "map",
-        "filter",
-        "in",
-    ]
+    {"size", "int", "uint", "double", "bool", "string", "bytes", "type", "timestamp", "duration", "in"}
+    | {"startsWith", "endsWith", "contains", "matches", "all", "exists", "exists_one", "map", "filter"}
 )
 
 

@@ -167,7 +167,7 @@ def _rules() -> list[Rule]:
         r("string", "$(list(string)).join()"),
         r("string", "$(list(string)).join($(string))"),
         r("string", "$(string/printf).format([$(A)])", CALL, 2),
-        r("string", "$(string/printf).format($(list(A)))", CALL, 2),
+        r("string", "$(string/printf).format($(list(A)))", CALL, 0.5),
         r("string", "strings.quote($(string))"),
         r("string", "$(string).find($(string/regex))"),
         r("list(string)", "$(string).findAll($(string/regex))"),
