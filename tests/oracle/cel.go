@@ -84,6 +84,7 @@ type celVerdict struct {
 	Error    string `json:"error,omitempty"`
 	// Syntax says that the parser already refused.
 	Syntax bool   `json:"syntax,omitempty"`
+	Panic  bool   `json:"panic,omitempty"`
 	Type   string `json:"type,omitempty"`
 	// Cost is the estimate of the most that an evaluation can cost.
 	Cost *uint64 `json:"cost,omitempty"`
@@ -245,10 +246,15 @@ func celAttributeValue(attribute resourceapi.DeviceAttribute) (any, error) {
 	}
 }
 
-func evaluateForCEL(ctx context.Context, q celQuestion, result dracel.CompilationResult, device celDevice) celOutcome {
+func evaluateForCEL(ctx context.Context, q celQuestion, result dracel.CompilationResult, device celDevice) (outcome celOutcome) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			outcome.Attribute = map[string]string{"error": fmt.Sprint("panic: ", cause)}
+		}
+	}()
 	if !q.Derived {
 		matches, details, err := result.DeviceMatches(ctx, device.input())
-		outcome := celOutcome{Cost: details.ActualCost()}
+		outcome.Cost = details.ActualCost()
 		if err != nil {
 			outcome.Error = err.Error()
 		} else {
@@ -262,7 +268,7 @@ func evaluateForCEL(ctx context.Context, q celQuestion, result dracel.Compilatio
 		return celOutcome{Error: err.Error()}
 	}
 	value, details, err := result.Program.ContextEval(ctx, variables)
-	outcome := celOutcome{Cost: details.ActualCost()}
+	outcome.Cost = details.ActualCost()
 	if err != nil {
 		outcome.Error = err.Error()
 		return outcome
@@ -354,6 +360,16 @@ func celTyped(value ref.Val) []any {
 	}
 }
 
+// compileOrPanicForCEL makes a verdict of a panic: some expressions make upstream's compiler panic.
+func compileOrPanicForCEL(q celQuestion, expression string) (result dracel.CompilationResult, verdict celVerdict) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			verdict = celVerdict{Error: fmt.Sprint("panic: ", cause), Panic: true}
+		}
+	}()
+	return compileForCEL(q, expression)
+}
+
 // answerForCEL judges every expression and, where there are devices, evaluates it on each.
 func answerForCEL(params json.RawMessage) (any, error) {
 	var q celQuestion
@@ -365,7 +381,7 @@ func answerForCEL(params json.RawMessage) (any, error) {
 	defer cancel()
 	verdicts := make([]celVerdict, len(q.Expressions))
 	for i, expression := range q.Expressions {
-		result, verdict := compileForCEL(q, expression)
+		result, verdict := compileOrPanicForCEL(q, expression)
 		if verdict.Accepted && len(q.Devices) > 0 {
 			runs := 1
 			if q.Runs > 1 && celOrderMatters(result, expression) {
