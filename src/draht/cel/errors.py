@@ -13,12 +13,18 @@ the functions say that. The tree::
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from draht.api.errors import DrahtError
 
 __all__ = ["AbortError", "CELError", "CompileError", "ErrorKind", "EvaluationError", "Issue", "LimitError"]
+
+MOST_SHOWN: Final = 20
+"""How many issues a picture shows; the others are counted."""
+WIDTH: Final = 100
+"""How many characters of a line a picture shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +67,30 @@ class CompileError(CELError):
         """Every issue with its line and a caret under the column, for a terminal."""
         lines = self.expression.split("\n")
         parts = []
-        for issue in self.issues:
+        for issue in self.issues[:MOST_SHOWN]:
+            shown, column = _window(lines[issue.line - 1], issue.column - 1)
             parts.append(f"{issue.line}:{issue.column}: {issue.message}")
-            parts.append(f"  | {lines[issue.line - 1]}")
-            parts.append(f"  | {' ' * (issue.column - 1)}^")
+            parts.append(f"  | {shown}".rstrip())
+            parts.append(f"  | {' ' * column}^")
             if issue.hint:
                 parts.append(f"  hint: {issue.hint}")
+        if len(self.issues) > MOST_SHOWN:
+            parts.append(f"and {len(self.issues) - MOST_SHOWN} more")
         return "\n".join(parts)
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The part of a line around a column that fits a terminal, and how far to the right the column is in it."""
+    start = max(0, min(column - WIDTH // 2, len(line) - WIDTH))
+    part = "".join(
+        each if each.isprintable() else " " if each in "\t\r" else "·" for each in line[start : start + WIDTH]
+    )
+    before = "…" if start > 0 else ""
+    after = "…" if start + WIDTH < len(line) else ""
+    left = before + part[: column - start]
+    # East Asian characters and emoji take two cells of a terminal.
+    cells = sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in left)
+    return before + part + after, cells
 
 
 ErrorKind = Literal[

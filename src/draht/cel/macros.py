@@ -32,7 +32,7 @@ ACCUMULATOR: Final = "@result"
 """The variable in which a fold collects; no identifier of an expression can be called so."""
 UNUSED_VARIABLE: Final = "#unused"
 """The loop variable of a fold that runs over nothing, which is how a value gets a name."""
-MOST_NODES: Final = 1 << 18
+MOST_NODES: Final = 1 << 16
 """How many nodes an expression may have after expansion.
 
 Macros that copy their receiver double it, and 10 KiB of them would fill any memory. Upstream has no such limit.
@@ -152,7 +152,7 @@ class Builder:
         )
 
     def copy(self, expr: Expr) -> Expr:
-        """The same tree with ids of its own, at the same places.
+        """The same tree with ids of its own, at the same places; its entries and fields where the macro was called.
 
         Raises:
             MacroError: The expression becomes too large.
@@ -189,13 +189,13 @@ class Builder:
                 return ListLiteral(new, node.at, parts, node.optional)
             case MapLiteral():
                 entries = tuple(
-                    MapEntry(self._id(), entry.at, parts[2 * index], parts[2 * index + 1], entry.optional)
+                    MapEntry(self._id(), self.at, parts[2 * index], parts[2 * index + 1], entry.optional)
                     for index, entry in enumerate(node.entries)
                 )
                 return MapLiteral(new, node.at, entries)
             case StructLiteral():
                 fields = tuple(
-                    Field(self._id(), field.at, field.name, value, field.optional)
+                    Field(self._id(), self.at, field.name, value, field.optional)
                     for field, value in zip(node.fields, parts, strict=True)
                 )
                 return StructLiteral(new, node.at, node.type_name, fields)

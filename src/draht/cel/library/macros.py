@@ -1,7 +1,8 @@
-"""The standard macros: ``has``, ``all``, ``exists``, ``exists_one``, ``existsOne``, ``map``, ``filter``.
+"""The standard macros: ``has``, ``all``, ``exists``, ``exists_one``, ``map``, ``filter``.
 
 Owns the syntax that they become, node for node as upstream makes it (cel-go ``parser/macro.go``): the cost of an
-expression is counted on these nodes. It doesn't know macros of other libraries.
+expression is counted on these nodes. ``existsOne`` isn't among them: upstream's standard library has it with two
+variables only. It doesn't know macros of other libraries.
 """
 
 from __future__ import annotations
@@ -127,7 +128,6 @@ STANDARD_MACROS: Final = (
     Macro("all", 2, True, _all),
     Macro("exists", 2, True, _exists),
     Macro("exists_one", 2, True, _exists_one),
-    Macro("existsOne", 2, True, _exists_one),
     Macro("map", 2, True, _map),
     Macro("map", 3, True, _map),
     Macro("filter", 2, True, _filter),
