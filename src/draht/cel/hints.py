@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DOUBLED", "after_operand", "instead_of_operand"]
+__all__ = ["DOUBLED", "UNREADABLE", "after_operand", "instead_of_operand"]
 
 DOUBLED: Final = {
     "=": ("==", "compare with =="),
@@ -16,6 +16,26 @@ DOUBLED: Final = {
     "|": ("||", 'write || for "or"'),
 }
 """A sign that CEL has only doubled → what it was meant to be, and the suggestion."""
+
+UNREADABLE: Final = {
+    ";": "one expression is one condition; join several with &&",
+    "#": "a comment begins with //",
+    "$": "an expression has no placeholders; write the value",
+    "@": "an annotation or address is text and stands between double quotes",
+    "“": 'write straight quotes: "',
+    "”": 'write straight quotes: "',
+    "„": 'write straight quotes: "',
+    "\u2018": "write straight quotes: '",
+    "\u2019": "write straight quotes: '",
+    "≥": "write >=",
+    "≤": "write <=",
+    "≠": "write !=",
+    "~": "compare with a pattern by text.matches(r'...')",
+    "^": "an expression has no such operator",
+    "\\": "a backslash stands only in strings",
+    "\u00a0": "this is a no-break space; write a plain one",
+}
+"""A character that no word begins with → the suggestion."""
 
 _WORDS: Final = {"and": "&&", "or": "||", "is": "==", "eq": "==", "like": "matches()", "AND": "&&", "OR": "||"}
 _PREFIXES: Final = {"not": "!", "NOT": "!"}

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from draht.api.printable import printable
 from draht.cel.errors import Issue
-from draht.cel.hints import DOUBLED
+from draht.cel.hints import DOUBLED, UNREADABLE
 from draht.cel.source import Source
 
 __all__ = ["MOST_ISSUES", "Token", "shown", "tokenize"]
@@ -126,7 +126,8 @@ def tokenize(source: Source) -> tuple[list[Token], list[Issue], bool]:
             if isinstance(quoted, Issue):
                 issues.append(quoted)
                 incomplete = True
-                if len(issues) == MOST_ISSUES:
+                # What follows a string without an end can be meant as text or not; another word about it is noise.
+                if end == size or len(issues) == MOST_ISSUES:
                     break
             else:
                 tokens.append(quoted)
@@ -158,7 +159,7 @@ def _unreadable(source: Source, at: int, end: int) -> Issue:
             *source.place(at),
             "between back quotes stand letters, digits, spaces and any of _ . - /",
         )
-    return Issue(f"{shown(text[at:end])} can't stand here", *source.place(at), "text stands between double quotes")
+    return Issue(f"{shown(text[at:end])} can't stand here", *source.place(at), UNREADABLE.get(text[at]))
 
 
 def _quoted(source: Source, opening: str, at: int, inside: int) -> tuple[Token | Issue, int]:
@@ -179,11 +180,6 @@ def _quoted(source: Source, opening: str, at: int, inside: int) -> tuple[Token |
             escape = shown(broken.group() if broken else "\\")
             hint = 'write \\\\ for one backslash, or a raw string: r"..."'
             return Issue(f"{escape} is not an escape", *source.place(stop), hint), whole.end()
-    end = len(text) if len(delimiter) == 3 else _end_of_line(text, inside)
-    hint = f"close it with {delimiter}" if end == len(text) else f'close it with {delimiter}, or use """ for many lines'
-    return Issue("a string doesn't end", *source.place(at), hint), end
-
-
-def _end_of_line(text: str, at: int) -> int:
-    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
-    return min(ends, default=len(text))
+    many_lines = len(delimiter) == 1 and "\n" in text[inside:]
+    hint = f"close it with {delimiter}" + (', or use """ for many lines' if many_lines else "")
+    return Issue("a string doesn't end", *source.place(at), hint), len(text)

@@ -45,10 +45,12 @@ _MOST_RECOVERIES: Final = 30
 
 Macros = Mapping[tuple[str, int, bool], Macro]
 
-_RESERVED: Final = frozenset(
-    """as break const continue else false for function if import in let loop package namespace null return true var void
-    while""".split()
-)
+# fmt: off
+_RESERVED: Final = frozenset({
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+    "namespace", "null", "package", "return", "true", "var", "void", "while",
+})
+# fmt: on
 _MULTIPLICATIONS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _ADDITIONS: Final = {"+": "_+_", "-": "_-_"}
 _RELATIONS: Final = {
@@ -472,8 +474,8 @@ class _Parser:
             return None
         self._at += 1
         if token.text in _RESERVED:
-            hint = "in a path, write it in brackets or back quotes" if not dot else None
-            self._report(start, f"{token.text} is a reserved word and can't name a variable or function", hint)
+            message = f"{token.text} is a reserved word and can't name a variable or function"
+            self._report(start, message, "another name is needed")
         following = self._tokens[self._at]
         if following.kind == "(":
             self._open("call", following, start).name = dot + token.text
