@@ -159,6 +159,20 @@ class Quantity:
             return (mine > theirs) - (mine < theirs)
         return _compare(mine, self._exponent, theirs, other._exponent)
 
+    def is_identical(self, other: Quantity) -> bool:
+        """Whether upstream's ``==`` of the two structs holds: same value, form and spelling, and no big decimal.
+
+        Upstream compares like this in one place, where a request equals the default of a policy.
+        """
+        if self._big or other._big:
+            return False
+        return (self._mantissa, self._exponent, self._format, self._text) == (
+            other._mantissa,
+            other._exponent,
+            other._format,
+            other._text,
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Quantity):
             return NotImplemented
