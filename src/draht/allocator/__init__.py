@@ -2,4 +2,12 @@
 
 A pure function of a snapshot. It doesn't read files or talk to servers, doesn't write allocations anywhere, and doesn't
 decide which pod comes first.
+
+Errors are drawn in `draht.allocator.errors`.
 """
+
+from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
+from draht.allocator.features import Features
+from draht.allocator.snapshot import Snapshot
+
+__all__ = ["AllocatorError", "BudgetError", "FatalError", "FatalKind", "Features", "NodeError", "Snapshot"]

@@ -1,0 +1,418 @@
+"""A plan: claims compiled once, independent of nodes and of what is in use.
+
+Owns what upstream checks about claims and classes before it looks at a device, in upstream's order, and what a search
+needs to know of every request. A plan is made from the content of claims, not from their names: claims of one template
+share it. What it depends on in a row is `Plan.key`.
+
+Mistakes don't raise here. Upstream interleaves these checks with collecting devices for requests in mode All, so the
+first mistake is kept where it was found (`Alternative.failure`, `Request.failure`, `ClaimPlan.failure`) and
+`draht.allocator.problem` reports whatever upstream would have met first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, final
+
+from draht.allocator.constraint import Constraint, ConstraintKind
+from draht.allocator.errors import Failure, FatalKind
+from draht.allocator.expressions import Derivation, Expression, compile_derivation, compile_expression
+from draht.api.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from draht.allocator.features import Features
+    from draht.allocator.row import Row
+    from draht.api.resource import (
+        CapacityRequirements,
+        DeviceClass,
+        DeviceDerivedAttribute,
+        DeviceSelector,
+        DeviceSubRequest,
+        DeviceToleration,
+        ExactDeviceRequest,
+        ResourceClaimSpec,
+    )
+
+__all__ = ["MAX_RESULTS", "Alternative", "ClaimPlan", "Mode", "Plan", "Request"]
+
+MAX_RESULTS: Final = 32
+"""Most devices a claim can get (``AllocationResultsMaxSize``)."""
+
+
+class Mode(Enum):
+    """How many devices a request asks for."""
+
+    EXACT = "ExactCount"
+    ALL = "All"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Test:
+    """One selector of a class or of a request.
+
+    Args:
+        expression: The compiled text, or why it doesn't compile: an error when a device is tested, not before.
+        origin: Words for messages: ``class gpu, selector 0``.
+    """
+
+    expression: Expression
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """One way to satisfy a request: the request itself, or one entry of its prioritised list.
+
+    Args:
+        index: Position in `Plan.alternatives`.
+        claim: Index of the claim.
+        request: Index of the request in `Plan.requests`.
+        reference: ``request`` or ``request/subrequest``, as results and constraints spell it.
+        mode: Exact count or all.
+        count: Devices asked for; 0 for all.
+        admin: Admin access: devices in use may be chosen, only those of the same claim may not.
+        device_class: The class, None where it is missing (then there is a failure).
+        tests: Class selectors, then request selectors; the first that is false ends the test of a device.
+        tolerations: As given; also copied into results.
+        amounts: Requested capacity, None where nothing is requested.
+        constraints: Indexes into `ClaimPlan.constraints` of those that are about it, in order.
+        derived: Derived attributes by name.
+        failure: What upstream finds wrong with it before it looks at devices.
+    """
+
+    index: int
+    claim: int
+    request: int
+    reference: str
+    mode: Mode = Mode.EXACT
+    count: int = 0
+    admin: bool = False
+    device_class: DeviceClass | None = None
+    tests: tuple[Test, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+    amounts: Mapping[str, Quantity] | None = None
+    constraints: tuple[int, ...] = ()
+    derived: Mapping[str, Derivation] | None = None
+    failure: Failure | None = None
+
+    def tolerates(self, taints: tuple[tuple[str, str, str], ...]) -> bool:
+        """Whether none of the taints (key, value, effect) keeps the request away."""
+        return all(any(_tolerates(t, *taint) for t in self.tolerations) for taint in taints)
+
+
+def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) -> bool:
+    if toleration.effect not in {"", effect} or toleration.key not in {"", key}:
+        return False
+    if toleration.operator in {"", "Equal"}:
+        return toleration.value == value
+    return toleration.operator == "Exists"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One request of a claim.
+
+    Args:
+        index: Position in `Plan.requests`.
+        claim: Index of the claim.
+        alternatives: Indexes into `Plan.alternatives`; exactly one where it isn't a list.
+        prioritised: Whether it is a list (``firstAvailable``), even one of a single entry.
+        failure: A switched-off feature it uses; found before anything about its alternatives.
+    """
+
+    index: int
+    claim: int
+    alternatives: tuple[int, ...]
+    prioritised: bool
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimPlan:
+    """One claim.
+
+    Args:
+        requests: Indexes into `Plan.requests`.
+        constraints: In the order of the claim.
+        failure: A constraint that is none; found after the requests.
+    """
+
+    requests: tuple[int, ...]
+    constraints: tuple[Constraint, ...]
+    failure: Failure | None = None
+
+
+@final
+class Plan:
+    """Compiled claims.
+
+    Attributes:
+        features: What is switched on.
+        claims: In the order in which they are allocated.
+        requests: Of all claims, in order.
+        alternatives: Of all requests, in order.
+        attributes: Fully qualified names of attributes that expressions mention.
+        capacities: Likewise of capacities.
+        patterns: Attributes that constraints compare.
+        everything: Whether an expression looks at a device as a whole.
+        needs_capacity: Whether amounts decide (the consumable capacity feature).
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "alternatives",
+        "attributes",
+        "capacities",
+        "claims",
+        "everything",
+        "features",
+        "needs_capacity",
+        "patterns",
+        "problems",
+        "requests",
+        "verdicts",
+    )
+
+    def __init__(
+        self, specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass], features: Features
+    ) -> None:
+        """Compile claims.
+
+        Args:
+            specs: Of the claims, in order.
+            classes: All device classes by name.
+            features: What is switched on.
+        """
+        builder = _Builder(classes, features)
+        for spec in specs:
+            builder.add(spec)
+        self.features = features
+        self.claims = tuple(builder.claims)
+        self.requests = tuple(builder.requests)
+        self.alternatives = tuple(builder.alternatives)
+        attributes: set[str] = set()
+        capacities: set[str] = set()
+        everything = False
+        expressions: list[Expression | Derivation] = [t.expression for a in self.alternatives for t in a.tests]
+        expressions += [d for a in self.alternatives for d in (a.derived or {}).values()]
+        for expression in expressions:
+            attributes |= expression.attributes
+            capacities |= expression.capacities
+            everything = everything or expression.everything
+        if any(a.derived for a in self.alternatives):
+            # Own values are compared with derived ones, so a pattern is not enough.
+            attributes |= {c.attribute for claim in self.claims for c in claim.constraints}
+        self.attributes = tuple(sorted(attributes))
+        self.capacities = tuple(sorted(capacities))
+        self.everything = everything
+        self.patterns = tuple(sorted({c.attribute for claim in self.claims for c in claim.constraints}))
+        self.needs_capacity = features.consumable_capacity
+        # Caches: what follows from the plan and a key. Problems by `key`, verdicts of expressions by what they mention.
+        self.problems: dict[Hashable, Any] = {}
+        self.verdicts: dict[Any, dict[Any, Any]] = {}
+
+    def key(self, row: Row) -> tuple[Hashable, ...]:
+        """What the plan depends on in a row: unique objects, so that equal keys mean the same `Problem`.
+
+        The parts are, in this order: `Row.frame`, `Row.capacities()` where `needs_capacity`, `Row.contents()` where
+        `everything`, `Row.attribute(name)` for `attributes`, `Row.capacity(name)` for `capacities`, and
+        `Row.pattern(name, lists)` for `patterns`.
+        """
+        lists = self.features.list_type_attributes
+        parts: list[Hashable] = [row.frame]
+        if self.needs_capacity:
+            parts.append(row.capacities())
+        if self.everything:
+            parts.append(row.contents())
+        parts += [row.attribute(name) for name in self.attributes]
+        parts += [row.capacity(name) for name in self.capacities]
+        parts += [row.pattern(name, lists) for name in self.patterns]
+        return tuple(parts)
+
+
+class _Builder:
+    """Goes through claims as upstream does before its search."""
+
+    def __init__(self, classes: Mapping[str, DeviceClass], features: Features) -> None:
+        self.classes = classes
+        self.features = features
+        self.claims: list[ClaimPlan] = []
+        self.requests: list[Request] = []
+        self.alternatives: list[Alternative] = []
+
+    def add(self, spec: ResourceClaimSpec) -> None:
+        claim = len(self.claims)
+        devices = spec.devices
+        constraints, failure = self._constraints(spec, claim)
+        indexes: list[int] = []
+        for request in devices.requests:
+            number = len(self.requests)
+            indexes.append(number)
+            choices: list[tuple[str, ExactDeviceRequest | DeviceSubRequest | None]]
+            if request.first_available:
+                choices = [(f"{request.name}/{sub.name}", sub) for sub in request.first_available]
+            else:
+                choices = [(request.name, request.exactly)]
+            alternatives: list[int] = []
+            for reference, choice in choices:
+                base = Alternative(
+                    index=len(self.alternatives),
+                    claim=claim,
+                    request=number,
+                    reference=reference,
+                    constraints=tuple(k for k, c in enumerate(constraints) if c.applies(reference)),
+                )
+                alternatives.append(base.index)
+                self.alternatives.append(self._alternative(base, choice))
+            self.requests.append(
+                Request(
+                    index=number,
+                    claim=claim,
+                    alternatives=tuple(alternatives),
+                    prioritised=bool(request.first_available),
+                    failure=self._gates(claim, bool(request.first_available), choices),
+                )
+            )
+        self.claims.append(ClaimPlan(tuple(indexes), constraints, failure))
+
+    def _constraints(self, spec: ResourceClaimSpec, claim: int) -> tuple[tuple[Constraint, ...], Failure | None]:
+        constraints: list[Constraint] = []
+        for number, constraint in enumerate(spec.devices.constraints):
+            requests = frozenset(constraint.requests)
+            if constraint.match_attribute is not None:
+                constraints.append(Constraint(ConstraintKind.MATCH, constraint.match_attribute, requests))
+            elif constraint.distinct_attribute is not None:
+                constraints.append(Constraint(ConstraintKind.DISTINCT, constraint.distinct_attribute, requests))
+            else:
+                return tuple(constraints), Failure(
+                    FatalKind.CONSTRAINT_EMPTY,
+                    f"constraint {number} is empty",
+                    claim,
+                    hint="give matchAttribute or distinctAttribute; newer kinds need a newer allocator",
+                )
+        return tuple(constraints), None
+
+    def _gates(
+        self,
+        claim: int,
+        prioritised: bool,
+        choices: Sequence[tuple[str, ExactDeviceRequest | DeviceSubRequest | None]],
+    ) -> Failure | None:
+        if prioritised and not self.features.prioritized_list:
+            return _disabled(claim, choices[0][0].partition("/")[0], "firstAvailable", "DRAPrioritizedList")
+        if not self.features.consumable_capacity:
+            for reference, choice in choices:
+                if choice is not None and choice.capacity is not None:
+                    return _disabled(claim, reference, "capacity", "DRAConsumableCapacity")
+        return None
+
+    def _alternative(self, base: Alternative, choice: ExactDeviceRequest | DeviceSubRequest | None) -> Alternative:
+        claim, reference = base.claim, base.reference
+        if choice is None:
+            return replace(
+                base,
+                failure=Failure(
+                    FatalKind.REQUEST_EMPTY,
+                    "the request is empty",
+                    claim,
+                    reference,
+                    hint="give exactly or firstAvailable",
+                ),
+            )
+        if choice.derived_attributes and not self.features.derived_attributes:
+            return replace(base, failure=_disabled(claim, reference, "derivedAttributes", "DRADerivedAttributes"))
+        for number, selector in enumerate(choice.selectors):
+            if selector.cel is None:
+                return replace(
+                    base,
+                    failure=Failure(
+                        FatalKind.SELECTOR_EMPTY,
+                        f"selector {number} has no expression",
+                        claim,
+                        reference,
+                        hint="give a cel expression; newer kinds of selectors need a newer allocator",
+                    ),
+                )
+        admin = getattr(choice, "admin_access", None)
+        if admin is not None and not self.features.admin_access:
+            return replace(base, failure=_disabled(claim, reference, "adminAccess", "DRAAdminAccess"))
+        name = choice.device_class_name
+        if not name:
+            return replace(
+                base,
+                failure=Failure(
+                    FatalKind.CLASS_UNNAMED,
+                    "the request names no device class",
+                    claim,
+                    reference,
+                    hint="set deviceClassName",
+                ),
+            )
+        device_class = self.classes.get(name)
+        if device_class is None:
+            return replace(
+                base,
+                failure=Failure(
+                    FatalKind.CLASS_MISSING,
+                    f"device class {name} doesn't exist",
+                    claim,
+                    reference,
+                    hint="create the class, or name one that exists",
+                ),
+            )
+        known = {mode.value: mode for mode in Mode}
+        mode = known.get(choice.allocation_mode)
+        if mode is None:
+            return replace(
+                base,
+                failure=Failure(
+                    FatalKind.MODE_UNKNOWN,
+                    f"allocation mode {choice.allocation_mode[:40]!r} is not known",
+                    claim,
+                    reference,
+                    hint="use ExactCount or All; the API server fills in ExactCount where nothing is given",
+                ),
+            )
+        return replace(
+            base,
+            mode=mode,
+            count=choice.count if mode is Mode.EXACT else 0,
+            admin=bool(admin),
+            device_class=device_class,
+            tests=self._tests(f"class {name}", device_class.spec.selectors)
+            + self._tests(f"request {reference}", choice.selectors),
+            tolerations=choice.tolerations,
+            amounts=_amounts(choice.capacity),
+            derived=self._derived(choice.derived_attributes),
+        )
+
+    def _tests(self, origin: str, selectors: Sequence[DeviceSelector]) -> tuple[Test, ...]:
+        # Upstream dereferences an empty selector of a class; here it is an expression that doesn't compile.
+        return tuple(
+            Test(compile_expression(s.cel.expression if s.cel else "", self.features), f"{origin}, selector {number}")
+            for number, s in enumerate(selectors)
+        )
+
+    def _derived(self, derived: Sequence[DeviceDerivedAttribute]) -> dict[str, Derivation] | None:
+        if not derived:
+            return None
+        return {d.name: compile_derivation(d.expression, self.features) for d in derived}
+
+
+def _amounts(capacity: CapacityRequirements | None) -> dict[str, Quantity] | None:
+    if capacity is None:
+        return None
+    return {name: Quantity.from_wire(amount) for name, amount in capacity.requests.items()}
+
+
+def _disabled(claim: int, reference: str, field: str, gate: str) -> Failure:
+    return Failure(
+        FatalKind.FEATURE_DISABLED,
+        f"the request uses {field}, but {gate} is off",
+        claim,
+        reference,
+        hint=f"remove {field}, or allocate for a release that has {gate}",
+    )

@@ -1,0 +1,439 @@
+"""A snapshot: the cluster as the allocator sees it at one moment. Immutable; changes make new ones that share the rest.
+
+Owns which slice reaches which row, what a change makes invalid, and the caches that go with a snapshot. Rows are built
+when somebody asks for them. A snapshot made by ``with_…`` or ``without_…`` keeps every row, pool and plan that the
+change can't affect, and says which nodes it may affect (`Snapshot.touched`), so that an index over nodes follows by
+looking at those only.
+
+It doesn't know time: claims that are decided but not yet written are given like any other, with their allocation.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+
+from draht.allocator.errors import FatalError, FatalKind
+from draht.allocator.features import ALL, Features
+from draht.allocator.nodes import SelectorError
+from draht.allocator.plan import Plan
+from draht.allocator.pools import Pool, PoolId, build_pool, gather, pool_id
+from draht.allocator.row import Row
+from draht.allocator.usage import Usage
+from draht.api.core.node import Node
+from draht.api.meta import ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from draht.api.resource import (
+        Device,
+        DeviceClass,
+        DeviceTaint,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceSlice,
+    )
+
+__all__ = ["Snapshot"]
+
+_CACHED_PLANS: Final = 512
+
+
+class _Plans:
+    """Plans by the content of claims, for one set of classes; least recently used ones go first."""
+
+    __slots__ = ("_by_content", "_by_identity")
+
+    def __init__(self) -> None:
+        self._by_content: OrderedDict[bytes, Plan] = OrderedDict()
+        # Claims are frozen, so the same objects mean the same plan; the tuple keeps them alive and their ids valid.
+        self._by_identity: OrderedDict[tuple[int, ...], tuple[tuple[ResourceClaim, ...], Plan]] = OrderedDict()
+
+    def get(self, claims: Sequence[ResourceClaim], make: Callable[[], Plan]) -> Plan:
+        identity = tuple(map(id, claims))
+        known = self._by_identity.get(identity)
+        if known is not None:
+            return known[1]
+        content = msgspec.msgpack.encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in claims])
+        plan = self._by_content.get(content)
+        if plan is None:
+            plan = self._by_content[content] = make()
+            if len(self._by_content) > _CACHED_PLANS:
+                self._by_content.popitem(last=False)
+        else:
+            self._by_content.move_to_end(content)
+        self._by_identity[identity] = (tuple(claims), plan)
+        if len(self._by_identity) > _CACHED_PLANS:
+            self._by_identity.popitem(last=False)
+        return plan
+
+
+@final
+class Snapshot:
+    """The cluster at one moment.
+
+    Attributes:
+        features: What is switched on; the same in all snapshots made from this one.
+        slices: By name, in the order in which they were given first.
+        classes: Device classes by name.
+        claims: Allocated claims by namespace and name: the usage is theirs.
+        nodes: By name. Where no nodes were given, every node that a slice names.
+        rules: Taint rules by name.
+        usage: What the claims hold.
+        base: Token of the snapshot that this one was made from, or None.
+        token: A unique object for this snapshot.
+        touched: Nodes of which row or usage may differ from the base's; None where it may be all of them.
+    """
+
+    __slots__ = (
+        "_derived_nodes",
+        "_of_node",
+        "_of_pool",
+        "_plans",
+        "_pools",
+        "_rows",
+        "_unnamed",
+        "base",
+        "claims",
+        "classes",
+        "features",
+        "nodes",
+        "rules",
+        "slices",
+        "token",
+        "touched",
+        "usage",
+    )
+
+    features: Features
+    slices: Mapping[str, ResourceSlice]
+    classes: Mapping[str, DeviceClass]
+    claims: Mapping[tuple[str, str], ResourceClaim]
+    nodes: Mapping[str, Node]
+    rules: Mapping[str, DeviceTaintRule]
+    usage: Usage
+    base: object | None
+    token: object
+    touched: frozenset[str] | None
+
+    @staticmethod
+    def of(
+        *,
+        slices: Iterable[ResourceSlice] = (),
+        classes: Iterable[DeviceClass] = (),
+        claims: Iterable[ResourceClaim] = (),
+        nodes: Iterable[Node] | None = None,
+        taint_rules: Iterable[DeviceTaintRule] = (),
+        features: Features = ALL,
+    ) -> Snapshot:
+        """A snapshot of these objects.
+
+        Args:
+            slices: All slices of the cluster. Their order matters only between slices that contradict each other.
+            classes: All device classes.
+            claims: Claims; those without allocation are ignored.
+            nodes: All nodes; None to take every node that a slice names, without labels.
+            taint_rules: DeviceTaintRules, merged into the taints of devices where device taints are on.
+            features: What is switched on.
+        """
+        self = object.__new__(Snapshot)
+        self.features = features
+        by_name: dict[str, ResourceSlice] = {}
+        for piece in slices:
+            name = piece.metadata.name
+            # A server can't have two of a name, a file can: both count.
+            while name in by_name:
+                name += "\0"
+            by_name[name] = piece
+        self.slices = by_name
+        self.classes = {c.metadata.name: c for c in classes}
+        allocated = [c for c in claims if c.status.allocation is not None]
+        self.claims = {(c.metadata.namespace, c.metadata.name): c for c in allocated}
+        self.usage = Usage(shared=features.consumable_capacity).plus(
+            c.status.allocation for c in self.claims.values() if c.status.allocation is not None
+        )
+        self.rules = {r.metadata.name: r for r in taint_rules}
+        self._of_node = _grouped(by_name.values(), lambda piece: piece.spec.node_name or None)
+        self._of_pool = _grouped(by_name.values(), pool_id)
+        self._unnamed = tuple(piece for piece in by_name.values() if not piece.spec.node_name)
+        self._derived_nodes = nodes is None
+        self.nodes = (
+            {name: _bare(name) for name in self._of_node} if nodes is None else {n.metadata.name: n for n in nodes}
+        )
+        self._rows = {}
+        self._pools = {}
+        self._plans = _Plans()
+        self.base = None
+        self.token = object()
+        self.touched = None
+        return self
+
+    _of_node: Mapping[str, tuple[ResourceSlice, ...]]
+    _of_pool: Mapping[PoolId, tuple[ResourceSlice, ...]]
+    _unnamed: tuple[ResourceSlice, ...]
+    _derived_nodes: bool
+    _rows: dict[str, Row]
+    _pools: dict[tuple[Any, ...], Pool]
+    _plans: _Plans
+
+    # Reading
+
+    def row(self, node: str | Node) -> Row:
+        """What a node reaches.
+
+        Args:
+            node: The name of a node (one that isn't known has no labels), or a node that counts instead of the
+                snapshot's.
+        """
+        if isinstance(node, str):
+            row = self._rows.get(node)
+            if row is None:
+                row = self._rows[node] = self._row(self.nodes.get(node) or _bare(node))
+            return row
+        if self.nodes.get(node.metadata.name) is node:
+            return self.row(node.metadata.name)
+        return self._row(node)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of all nodes, in the order of `nodes`."""
+        for name in self.nodes:
+            yield self.row(name)
+
+    def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
+        """The compiled claims; claims with equal requests and constraints share a plan."""
+        return self._plans.get(claims, lambda: Plan([claim.spec for claim in claims], self.classes, self.features))
+
+    # Changing
+
+    def with_slice(self, piece: ResourceSlice) -> Snapshot:
+        """With a slice added, or replaced by its name."""
+        return self._with_slice(piece.metadata.name, piece)
+
+    def without_slice(self, name: str) -> Snapshot:
+        """Without a slice; the same snapshot if there is none of that name."""
+        return self._with_slice(name, None) if name in self.slices else self
+
+    def with_claim(self, claim: ResourceClaim) -> Snapshot:
+        """With a claim added, or replaced by its name; without allocation it holds nothing."""
+        return self._with_claim((claim.metadata.namespace, claim.metadata.name), claim)
+
+    def without_claim(self, namespace: str, name: str) -> Snapshot:
+        """Without a claim; the same snapshot if it held nothing."""
+        return self._with_claim((namespace, name), None) if (namespace, name) in self.claims else self
+
+    def with_class(self, device_class: DeviceClass) -> Snapshot:
+        """With a class added, or replaced by its name."""
+        return self._with_classes({**self.classes, device_class.metadata.name: device_class})
+
+    def without_class(self, name: str) -> Snapshot:
+        """Without a class; the same snapshot if there is none of that name."""
+        if name not in self.classes:
+            return self
+        return self._with_classes({n: c for n, c in self.classes.items() if n != name})
+
+    def with_node(self, node: Node) -> Snapshot:
+        """With a node added, or replaced by its name."""
+        new = self._copy(frozenset({node.metadata.name}))
+        new.nodes = {**self.nodes, node.metadata.name: node}
+        new._forget((node.metadata.name,))
+        return new
+
+    def without_node(self, name: str) -> Snapshot:
+        """Without a node; its slices stay. The same snapshot if there is none of that name."""
+        if name not in self.nodes:
+            return self
+        new = self._copy(frozenset({name}))
+        new.nodes = {n: node for n, node in self.nodes.items() if n != name}
+        new._forget((name,))
+        return new
+
+    def with_taint_rule(self, rule: DeviceTaintRule) -> Snapshot:
+        """With a taint rule added, or replaced by its name."""
+        return self._with_rules({**self.rules, rule.metadata.name: rule}, rule, self.rules.get(rule.metadata.name))
+
+    def without_taint_rule(self, name: str) -> Snapshot:
+        """Without a taint rule; the same snapshot if there is none of that name."""
+        old = self.rules.get(name)
+        if old is None:
+            return self
+        return self._with_rules({n: r for n, r in self.rules.items() if n != name}, old)
+
+    # Inside
+
+    def _copy(self, touched: frozenset[str] | None) -> Snapshot:
+        new = object.__new__(Snapshot)
+        for name in Snapshot.__slots__:
+            setattr(new, name, getattr(self, name))
+        new.base = self.token
+        new.token = object()
+        new.touched = touched
+        return new
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """Drop rows. Only for a copy that nobody has seen yet."""
+        rows = dict(self._rows)
+        for name in names:
+            rows.pop(name, None)
+        self._rows = rows
+
+    def _row(self, node: Node) -> Row:
+        slices = (*self._of_node.get(node.metadata.name, ()), *self._unnamed)
+
+        def build(
+            key: PoolId, node: Node, found: Sequence[ResourceSlice], rest: Sequence[ResourceSlice], features: Features
+        ) -> Pool:
+            extra = self._extra_taints(key)
+            if any(piece.spec.node_name or piece.spec.per_device_node_selection for piece in found):
+                return build_pool(key, node, found, rest, features, extra)
+            # The pool keeps its slices alive, so their ids stay valid as long as it is here.
+            identity = (key, tuple(map(id, found)), tuple(map(id, rest)))
+            pool = self._pools.get(identity)
+            if pool is None:
+                pool = self._pools[identity] = build_pool(key, node, found, rest, features, extra)
+            return pool
+
+        try:
+            return Row(node, gather(node, slices, self._of_pool, self.features, build))
+        except SelectorError as error:
+            return Row(
+                node,
+                (),
+                FatalError(
+                    FatalKind.NODE_SELECTOR,
+                    f"a slice has a malformed node selector: {error}",
+                    where=f"node {node.metadata.name}",
+                    hint="ask the driver's authors",
+                ),
+            )
+
+    def _extra_taints(self, key: PoolId) -> Callable[[ResourceSlice, Device], list[DeviceTaint]] | None:
+        rules = [rule for rule in self.rules.values() if _concerns(rule, key)]
+        if not rules:
+            return None
+
+        def taints(_piece: ResourceSlice, device: Device) -> list[DeviceTaint]:
+            return [
+                rule.spec.taint
+                for rule in rules
+                if rule.spec.device_selector is not None and rule.spec.device_selector.device in {None, device.name}
+            ]
+
+        return taints
+
+    def _with_slice(self, name: str, piece: ResourceSlice | None) -> Snapshot:
+        old = self.slices.get(name)
+        changed = [s for s in (old, piece) if s is not None]
+        before = {pool_id(s) for s in changed}
+        new = self._copy(None)
+        slices = dict(self.slices)
+        if piece is None:
+            del slices[name]
+        else:
+            slices[name] = piece
+        new.slices = slices
+        of_pool = dict(self._of_pool)
+        of_node = dict(self._of_node)
+        unnamed = self._unnamed
+        for which, edit in ((old, False), (piece, True)):
+            if which is None:
+                continue
+            _edit(of_pool, pool_id(which), which, edit)
+            if which.spec.node_name:
+                _edit(of_node, which.spec.node_name, which, edit)
+        if any(not s.spec.node_name for s in changed):
+            unnamed = tuple(s for s in slices.values() if not s.spec.node_name)
+        new._of_pool = of_pool
+        new._of_node = of_node
+        new._unnamed = unnamed
+        if self._derived_nodes:
+            nodes = dict(self.nodes)
+            for which in changed:
+                node = which.spec.node_name
+                if node and node in of_node:
+                    nodes.setdefault(node, _bare(node))
+                elif node:
+                    nodes.pop(node, None)
+            new.nodes = nodes
+        new.touched = self._seeing(before, new)
+        if any(key[0] in before for key in self._pools):
+            new._pools = {key: pool for key, pool in self._pools.items() if key[0] not in before}
+        new._forget(self._rows if new.touched is None else new.touched)
+        return new
+
+    def _seeing(self, pools: set[PoolId], new: Snapshot) -> frozenset[str] | None:
+        """Nodes whose row may depend on one of these pools, before or after the change; None for all."""
+        names: set[str] = set()
+        for pool in pools:
+            for piece in (*self._of_pool.get(pool, ()), *new._of_pool.get(pool, ())):
+                if not piece.spec.node_name:
+                    return None
+                names.add(piece.spec.node_name)
+        return frozenset(names)
+
+    def _with_claim(self, key: tuple[str, str], claim: ResourceClaim | None) -> Snapshot:
+        old = self.claims.get(key)
+        claims = dict(self.claims)
+        claims.pop(key, None)
+        usage = self.usage
+        pools: set[PoolId] = set()
+        for which in (old, claim):
+            if which is not None and which.status.allocation is not None:
+                pools |= {PoolId(r.driver, r.pool) for r in which.status.allocation.devices.results}
+        if old is not None and old.status.allocation is not None:
+            usage = usage.minus((old.status.allocation,))
+        if claim is not None and claim.status.allocation is not None:
+            claims[key] = claim
+            usage = usage.plus((claim.status.allocation,))
+        new = self._copy(self._seeing(pools, self))
+        new.claims = claims
+        new.usage = usage
+        return new
+
+    def _with_classes(self, classes: Mapping[str, DeviceClass]) -> Snapshot:
+        new = self._copy(frozenset())
+        new.classes = classes
+        new._plans = _Plans()
+        return new
+
+    def _with_rules(self, rules: Mapping[str, DeviceTaintRule], *changed: DeviceTaintRule | None) -> Snapshot:
+        concerned = {key for key in self._of_pool if any(rule is not None and _concerns(rule, key) for rule in changed)}
+        new = self._copy(self._seeing(concerned, self))
+        new.rules = rules
+        new._pools = {key: pool for key, pool in self._pools.items() if key[0] not in concerned}
+        new._forget(self._rows if new.touched is None else new.touched)
+        return new
+
+
+def _concerns(rule: DeviceTaintRule, key: PoolId) -> bool:
+    """Whether a taint rule can be about devices of a pool; without a selector it is about none."""
+    selector = rule.spec.device_selector
+    return selector is not None and selector.driver in {None, key.driver} and selector.pool in {None, key.name}
+
+
+def _bare(name: str) -> Node:
+    return Node(metadata=ObjectMeta(name=name))
+
+
+def _grouped(
+    slices: Iterable[ResourceSlice], key: Callable[[ResourceSlice], Any]
+) -> dict[Any, tuple[ResourceSlice, ...]]:
+    groups: dict[Any, list[ResourceSlice]] = {}
+    for piece in slices:
+        which = key(piece)
+        if which is not None:
+            groups.setdefault(which, []).append(piece)
+    return {which: tuple(pieces) for which, pieces in groups.items()}
+
+
+def _edit(groups: dict[Any, tuple[ResourceSlice, ...]], key: Any, piece: ResourceSlice, add: bool) -> None:
+    """Put a slice into a group or take it out."""
+    pieces = tuple(p for p in groups.get(key, ()) if p is not piece)
+    if add:
+        pieces = (*pieces, piece)
+    if pieces:
+        groups[key] = pieces
+    else:
+        groups.pop(key, None)
