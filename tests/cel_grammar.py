@@ -166,7 +166,20 @@ def _rules() -> list[Rule]:
         r("string", "$(string).substring($(int), $(int))"),
         r("string", "$(list(string)).join()"),
         r("string", "$(list(string)).join($(string))"),
-        r("string", "$(string/printf).format([$(A)])", CALL, 2),
+        r("string", "$(string/printf).format([$(A)])", CALL, 0.4),
+        *(
+            r("string", f"'{clause}'.format([$({t})])", CALL, 0.3)
+            for clauses, types in (
+                (("%s", "<%s>"), (*COMPARABLE, "null", "type", "list(A)", "map(K, A)", "dyn")),
+                (("%d", "%d%%"), ("int", "uint", "double", "dyn")),
+                (("%f", "%.2f", "%e", "%.9e", "%.0f"), ("double", "int", "uint", "dyn")),
+                (("%x", "%X", "%o", "%b"), ("int", "uint", "bool", "string", "bytes", "dyn")),
+            )
+            for clause in clauses
+            for t in types
+        ),
+        r("string", "'%s, %s'.format([$(A), $(B)])", CALL, 0.5),
+        r("string", "$(dyn).format([$(A)])", CALL, 0.2),
         r("string", "$(string/printf).format($(list(A)))", CALL, 0.5),
         r("string", "strings.quote($(string))"),
         r("string", "$(string).find($(string/regex))"),
