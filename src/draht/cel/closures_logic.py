@@ -1,0 +1,149 @@
+"""Code of ``&&``, ``||``, ``?:``, calls and literals of lists and maps.
+
+A closure takes the frame of one evaluation and returns a value or raises. ``&&`` and ``||`` don't care in which order
+their operands stand: an error on one side is hidden by the side that decides. Source: cel-go v0.29.2
+``interpreter/interpretable.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from draht.cel.errors import AbortError, EvaluationError
+from draht.cel.values import MISSING, Map, Optional, key_of, no_such_overload
+
+__all__ = ["Closure", "call", "conditional", "conjunction", "constant", "disjunction", "list_of", "map_of"]
+
+Closure: TypeAlias = Callable[[Any], Any]
+"""Code of one node: takes the frame, returns the value."""
+
+
+def constant(value: Any) -> Closure:
+    """Always the value."""
+    return lambda _frame: value
+
+
+def conjunction(left: Closure, right: Closure) -> Closure:
+    """``left && right``."""
+
+    def both(frame: Any) -> bool:
+        try:
+            first = left(frame)
+        except AbortError:
+            raise
+        except EvaluationError as error:
+            if right(frame) is False:
+                return False
+            # Not chained: the two sides have nothing to do with each other.
+            raise error from None
+        if first is False:
+            return False
+        second = right(frame)
+        if second is False:
+            return False
+        if first is True and second is True:
+            return True
+        raise no_such_overload("_&&_", first, second)
+
+    return both
+
+
+def disjunction(left: Closure, right: Closure) -> Closure:
+    """``left || right``."""
+
+    def either(frame: Any) -> bool:
+        try:
+            first = left(frame)
+        except AbortError:
+            raise
+        except EvaluationError as error:
+            if right(frame) is True:
+                return True
+            raise error from None
+        if first is True:
+            return True
+        second = right(frame)
+        if second is True:
+            return True
+        if first is False and second is False:
+            return False
+        raise no_such_overload("_||_", first, second)
+
+    return either
+
+
+def conditional(condition: Closure, then: Closure, otherwise: Closure) -> Closure:
+    """``condition ? then : otherwise``."""
+
+    def chosen(frame: Any) -> Any:
+        decided = condition(frame)
+        if decided is True:
+            return then(frame)
+        if decided is False:
+            return otherwise(frame)
+        raise no_such_overload("_?_:_", decided)
+
+    return chosen
+
+
+def call(function: Callable[..., Any], arguments: Sequence[Closure]) -> Closure:
+    """A call whose arguments are all evaluated first."""
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda frame: function(only(frame))
+    if len(arguments) == 2:
+        first, second = arguments
+        return lambda frame: function(first(frame), second(frame))
+    kept = tuple(arguments)
+
+    def called(frame: Any) -> Any:
+        return function(*[argument(frame) for argument in kept])
+
+    return called
+
+
+def list_of(elements: Sequence[Closure], optional: frozenset[int]) -> Closure:
+    """``[a, ?b]``."""
+    kept = tuple(elements)
+    if not optional:
+        return lambda frame: [element(frame) for element in kept]
+
+    def made(frame: Any) -> list[Any]:
+        values = []
+        for index, element in enumerate(kept):
+            value = element(frame)
+            if index in optional:
+                value = _held(value, "list element")
+                if value is MISSING:
+                    continue
+            values.append(value)
+        return values
+
+    return made
+
+
+def map_of(entries: Sequence[tuple[Closure, Closure, bool]]) -> Closure:
+    """``{a: b, ?c: d}``; of equal keys the last one counts."""
+    kept = tuple(entries)
+
+    def made(frame: Any) -> Map:
+        values: dict[Any, Any] = {}
+        for key, value, optional in kept:
+            found = key(frame)
+            held = value(frame)
+            if optional:
+                held = _held(held, "entry")
+                if held is MISSING:
+                    values.pop(key_of(found), None)
+                    continue
+            values[key_of(found)] = held
+        return Map(values)
+
+    return made
+
+
+def _held(value: Any, what: str) -> Any:
+    if type(value) is not Optional:
+        raise EvaluationError(f"cannot initialize optional {what} from a value that is not optional")
+    return value.value

@@ -1,0 +1,419 @@
+"""From a checked expression to code.
+
+Owns the compiler: it walks the tree once and makes closures out of those in ``closures_*``, each of which takes the
+frame of one evaluation. The frame of an expression without loops is the input itself; else it is a list with the input,
+the meter and one slot for each variable. Calls on constants are computed here once. Conversions among them that fail
+make the expression unfit, as they do upstream (cel-go's ``OptOptimize``); other calls that fail are left to fail when
+they run.
+
+A program is made twice at most: without a meter, and with one when somebody asks for what an evaluation costs or the
+price isn't known to stay below the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias, final
+
+from draht.cel import closures_compare, closures_folds, closures_logic, closures_metered, closures_paths
+from draht.cel.ast import (
+    Call,
+    Comprehension,
+    Expr,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
+from draht.cel.closures_logic import Closure
+from draht.cel.closures_paths import Step
+from draht.cel.declarations import Environment, Overload
+from draht.cel.depth import SHALLOW, run_deep
+from draht.cel.dispatch import bound
+from draht.cel.errors import CompileError, EvaluationError, Issue
+from draht.cel.folds import Shape, shape_of
+from draht.cel.library.standard_conversions import CONVERSION_NAMES
+from draht.cel.messages import message
+from draht.cel.patterns import compiled
+from draht.cel.reference import Checked, Reference
+from draht.cel.source import Source
+from draht.cel.tracking import ATTRIBUTE, LIST_COST, MAP_COST, STRUCT_COST, Meter
+from draht.cel.values import MISSING
+from draht.cel.walk import children, descendants, finish
+
+__all__ = ["Program"]
+
+_PATTERN_ARGUMENT: Final = frozenset({"matches", "find", "findAll"})
+"""Functions whose second argument is a regular expression; a constant one is compiled with the program."""
+_FIRST_SLOT: Final = 2
+"""Behind the input and the meter."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What the compiler knows of one node.
+
+    Args:
+        run: The code.
+        height: Levels of the tree below and with the node.
+        constant: The value, where it is known now.
+        root: For a path: code of what it starts from, without its price.
+        steps: For a path: its steps.
+        price: For a path: what reading it costs on top of root and steps.
+    """
+
+    run: Closure
+    height: int
+    constant: Any = MISSING
+    root: Closure | None = None
+    steps: tuple[Step, ...] = ()
+    price: int = 0
+
+
+_Visit: TypeAlias = Generator[Expr, _Code, _Code]
+
+
+@final
+class Program:
+    """An expression, ready to run; immutable and safe to share between threads.
+
+    Args:
+        checked: The expression; its environment declares exactly one variable, the input.
+        environment: What it may name.
+        source: Its text, for the places of errors.
+
+    Raises:
+        CompileError: A conversion of a constant fails, a constant pattern is none, or a constant can't be a key.
+    """
+
+    def __init__(self, checked: Checked, environment: Environment, source: Source) -> None:
+        self._checked = checked
+        self._environment = environment
+        self._source = source
+        compiler = _Compiler(checked, environment, source, metered=False)
+        code = finish(checked.expr, compiler.visit)
+        self._height = code.height
+        self._slots = compiler.slots
+        self._run = code.run
+
+    @cached_property
+    def _metered(self) -> tuple[Closure, int]:
+        compiler = _Compiler(self._checked, self._environment, self._source, metered=True)
+        return finish(self._checked.expr, compiler.visit).run, compiler.slots
+
+    @property
+    def plain(self) -> Closure | None:
+        """The code as a function of the input, where it needs neither frame nor stack."""
+        return self._run if self._slots == _FIRST_SLOT and self._height <= SHALLOW else None
+
+    def evaluate(self, value: Any) -> Any:
+        """The value of the expression for an input, whatever it costs.
+
+        Raises:
+            EvaluationError: Evaluation fails.
+        """
+        frame = value if self._slots == _FIRST_SLOT else [value, None, *[None] * (self._slots - _FIRST_SLOT)]
+        if self._height <= SHALLOW:
+            return self._run(frame)
+        return run_deep(self._height, lambda: self._run(frame))
+
+    def measure(self, value: Any, limit: int) -> tuple[Any, int]:
+        """The value for an input, or the error, and what it cost.
+
+        Args:
+            value: The input.
+            limit: Units after which evaluation ends with a `draht.cel.errors.LimitError`.
+        """
+        run, slots = self._metered
+        meter = Meter(limit)
+        frame = [value, meter, *[None] * (slots - _FIRST_SLOT)]
+        try:
+            result = run(frame) if self._height <= SHALLOW else run_deep(self._height, lambda: run(frame))
+        except EvaluationError as error:
+            result = error
+        return result, meter.cost
+
+
+@final
+class _Compiler:
+    """One walk over one tree."""
+
+    def __init__(self, checked: Checked, environment: Environment, source: Source, *, metered: bool) -> None:
+        self._checked = checked
+        self._environment = environment
+        self._source = source
+        self._metered = metered
+        self._framed = metered or _has_loops(checked.expr)
+        self._scope: dict[str, Closure] = {}
+        self.slots = _FIRST_SLOT
+
+    def visit(self, expr: Expr) -> _Visit:
+        """Code of one node."""
+        match expr:
+            case Literal():
+                return _constant(expr.value)
+            case Identifier():
+                return self._identifier(expr)
+            case Select():
+                operand = yield expr.operand
+                return self._path(operand, Step(expr.field, test=expr.test))
+            case ListLiteral():
+                return (yield from self._list(expr))
+            case MapLiteral():
+                return (yield from self._map(expr))
+            case StructLiteral():
+                return (yield from self._struct(expr))
+            case Comprehension():
+                return (yield from self._fold(expr))
+            case Call():
+                return (yield from self._call(expr))
+
+    @staticmethod
+    def _each(exprs: Iterable[Expr]) -> Generator[Expr, _Code, list[_Code]]:
+        codes: list[_Code] = []
+        for expr in exprs:
+            codes += [(yield expr)]
+        return codes
+
+    def _unfit(self, expr: Expr, error: EvaluationError) -> CompileError:
+        line, column = self._source.place(expr.at)
+        return CompileError(self._source.text, (Issue(error.message, line, column, error.hint),))
+
+    def _charged(self, closure: Closure, units: int) -> Closure:
+        return closures_metered.charged(closure, units) if self._metered and units else closure
+
+    def _new_slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    # Names and paths
+
+    def _identifier(self, expr: Identifier) -> _Code:
+        reference = self._checked.references.get(expr.id)
+        if reference is not None and reference.constant:
+            return _constant(reference.value)
+        read = self._scope.get(expr.name)
+        if read is None:
+            read = _first_of_frame if self._framed else _whole_frame
+        return _Code(self._charged(read, ATTRIBUTE), 1, root=read, price=ATTRIBUTE)
+
+    def _path(self, operand: _Code, step: Step, height: int = 0) -> _Code:
+        root, steps, price = (
+            (operand.run, (), ATTRIBUTE) if operand.root is None else (operand.root, operand.steps, operand.price)
+        )
+        return self._followed(root, (*steps, step), price, max(operand.height, height) + 1)
+
+    def _followed(self, root: Closure, steps: tuple[Step, ...], price: int, height: int) -> _Code:
+        run = self._charged(self._unpaid(root, steps), price - steps[-1].test)
+        return _Code(run, height, root=root, steps=steps, price=price)
+
+    def _unpaid(self, root: Closure, steps: tuple[Step, ...]) -> Closure:
+        if not steps:
+            return root
+        return closures_metered.path(root, steps) if self._metered else closures_paths.path(root, steps)
+
+    def _unobserved(self, code: _Code) -> Closure:
+        """Code of a path without the price of reading it."""
+        return code.run if code.root is None else self._unpaid(code.root, code.steps)
+
+    def _indexed(self, expr: Call, operand: _Code, key: _Code, *, optional: bool) -> _Code:
+        if key.constant is not MISSING:
+            try:
+                closures_paths.check_key(key.constant)
+            except EvaluationError as error:
+                raise self._unfit(expr, error) from None
+            return self._path(operand, Step(key.constant, optional=optional))
+        return self._path(operand, Step(MISSING, self._unobserved(key), optional), key.height)
+
+    # Literals
+
+    def _list(self, expr: ListLiteral) -> _Visit:
+        elements = yield from self._each(expr.elements)
+        made = closures_logic.list_of([element.run for element in elements], expr.optional)
+        return self._made(expr, made, elements, LIST_COST)
+
+    def _map(self, expr: MapLiteral) -> _Visit:
+        entries = []
+        parts = []
+        for entry in expr.entries:
+            key = yield entry.key
+            value = yield entry.value
+            entries.append((key.run, value.run, entry.optional))
+            parts += [key, value]
+        return self._made(expr, closures_logic.map_of(entries), parts, MAP_COST)
+
+    def _struct(self, expr: StructLiteral) -> _Visit:
+        fields = []
+        parts = []
+        for field in expr.fields:
+            value = yield field.value
+            parts.append(value)
+            fields.append((field.name, value.run, field.optional))
+        return _Code(self._charged(message(expr.type_name, fields), STRUCT_COST), _height(parts))
+
+    def _made(self, expr: Expr, made: Closure, parts: Sequence[_Code], units: int) -> _Code:
+        if all(part.constant is not MISSING for part in parts):
+            try:
+                value = made(None)
+            except EvaluationError as error:
+                raise self._unfit(expr, error) from None
+            return replace(_constant(value), height=_height(parts))
+        return _Code(self._charged(made, units), _height(parts))
+
+    # Calls
+
+    def _call(self, expr: Call) -> _Visit:
+        arguments = yield from self._each(children(expr))
+        match expr.function:
+            case "_&&_":
+                run = closures_logic.conjunction(arguments[0].run, arguments[1].run)
+                return _Code(run, _height(arguments))
+            case "_||_":
+                run = closures_logic.disjunction(arguments[0].run, arguments[1].run)
+                return _Code(run, _height(arguments))
+            case "_?_:_":
+                return self._conditional(arguments)
+            case "_[_]":
+                return self._indexed(expr, *arguments, optional=False)
+            case "_[?_]" | "_?._":
+                return self._indexed(expr, *arguments, optional=True)
+        return self._function(expr, self._checked.references[expr.id], arguments)
+
+    def _conditional(self, arguments: list[_Code]) -> _Code:
+        condition, then, otherwise = arguments
+        root = closures_logic.conditional(condition.run, self._unobserved(then), self._unobserved(otherwise))
+        return _Code(root, _height(arguments), root=root)
+
+    def _function(self, expr: Call, reference: Reference, arguments: list[_Code]) -> _Code:
+        name = reference.name
+        height = _height(arguments)
+        constants = [argument.constant for argument in arguments]
+        known = all(constant is not MISSING for constant in constants)
+        overloads = reference.overloads
+        # One overload is called as such; where the checker left several, all of the function's are tried.
+        candidates = overloads
+        if len(overloads) > 1:
+            candidates = self._environment.functions[name].overloads
+        call = bound(name, [overload for overload in candidates if len(overload.parameters) == len(arguments)])
+        if name in CONVERSION_NAMES and known and len(arguments) == 1:
+            try:
+                return replace(_constant(call(*constants)), height=height)
+            except EvaluationError as error:
+                raise self._unfit(expr, error) from None
+        if name in _PATTERN_ARGUMENT and len(constants) > 1 and type(constants[1]) is str:
+            try:
+                compiled(constants[1])
+            except EvaluationError as error:
+                raise self._unfit(expr, error) from None
+        if name == "@in" and len(overloads) == 1 and overloads[0].id == "in_list" and constants[1] is not MISSING:
+            if not constants[1]:
+                return replace(_constant(False), height=height)
+            keys = closures_compare.constant_set(constants[1])
+            if keys is not None:
+                return _Code(closures_compare.among(arguments[0].run, keys), height)
+        if self._metered:
+            return _Code(self._metered_call(call, name, overloads, candidates, arguments), height)
+        if known:
+            try:
+                return replace(_constant(call(*constants)), height=height)
+            except EvaluationError:
+                pass
+        return _Code(_called(name, call, arguments), height)
+
+    def _metered_call(
+        self,
+        call: Callable[..., Any],
+        name: str,
+        overloads: Sequence[Overload],
+        candidates: Sequence[Overload],
+        arguments: Sequence[_Code],
+    ) -> Closure:
+        # Upstream evaluates all arguments of a unary or binary code, and stops at the first error with any other.
+        several = len(arguments) > 2 or (len(overloads) > 1 and len({overload.call for overload in candidates}) > 1)
+        runs = [argument.run for argument in arguments]
+        return closures_metered.call(call, name, overloads, runs, stops=several)
+
+    # Comprehensions
+
+    def _fold(self, expr: Comprehension) -> _Visit:
+        over = yield expr.range
+        initial = yield expr.initial
+        accumulator = self._new_slot()
+        read = closures_folds.lazy(accumulator, initial.run)
+        shape = shape_of(expr)
+        if shape.kind == "bind":
+            result = yield from self._within({expr.accumulator: read}, expr.result)
+            return _Code(closures_folds.bind(accumulator, result.run), _height([over, initial, result]))
+        first = self._new_slot()
+        second = self._new_slot() if expr.second is not None else None
+        variables = {expr.variable: closures_folds.variable(first)}
+        if expr.second is not None and second is not None:
+            variables[expr.second] = closures_folds.variable(second)
+        slots = (first, second)
+        if shape.kind != "other" and not self._metered:
+            return (yield from self._shaped(shape, over, slots, {expr.accumulator: read, **variables}))
+        inner = {expr.accumulator: read, **variables}
+        condition = yield from self._within(inner, expr.condition)
+        step = yield from self._within(inner, expr.step)
+        result = yield from self._within({expr.accumulator: read}, expr.result)
+        run = closures_folds.fold(over.run, slots, accumulator, condition.run, step.run, result.run)
+        return _Code(run, _height([over, initial, condition, step, result]))
+
+    def _shaped(self, shape: Shape, over: _Code, slots: closures_folds.Slots, variables: dict[str, Closure]) -> _Visit:
+        parts = [over]
+        predicate = element = None
+        if shape.predicate is not None:
+            predicate = yield from self._within(variables, shape.predicate)
+            parts.append(predicate)
+        if shape.element is not None:
+            element = yield from self._within(variables, shape.element)
+            parts.append(element)
+        # The macros wrap the predicate in two or three more levels, which cost no frames here.
+        height = _height(parts) + 2
+        if element is not None:
+            run = closures_folds.mapped(over.run, slots, predicate.run if predicate is not None else None, element.run)
+            return _Code(run, height)
+        assert predicate is not None
+        make = {"every": closures_folds.every, "some": closures_folds.some, "only_one": closures_folds.only_one}
+        return _Code(make[shape.kind](over.run, slots, predicate.run), height)
+
+    def _within(self, variables: dict[str, Closure], expr: Expr) -> _Visit:
+        """Code of a part in which these variables are known."""
+        outer = self._scope
+        self._scope = {**outer, **variables}
+        try:
+            return (yield expr)
+        finally:
+            self._scope = outer
+
+
+def _constant(value: Any) -> _Code:
+    return _Code(closures_logic.constant(value), 1, constant=value)
+
+
+def _height(parts: Sequence[_Code]) -> int:
+    return 1 + max((part.height for part in parts), default=0)
+
+
+def _whole_frame(frame: Any) -> Any:
+    return frame
+
+
+def _first_of_frame(frame: Any) -> Any:
+    return frame[0]
+
+
+def _called(name: str, call: Callable[..., Any], arguments: Sequence[_Code]) -> Closure:
+    if len(arguments) == 2 and arguments[1].constant is not MISSING:
+        short = closures_compare.with_constant(name, call, arguments[0].run, arguments[1].constant)
+        if short is not None:
+            return short
+    return closures_logic.call(call, [argument.run for argument in arguments])
+
+
+def _has_loops(expr: Expr) -> bool:
+    return any(isinstance(node, Comprehension) for node in descendants(expr))
