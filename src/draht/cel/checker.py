@@ -1,17 +1,16 @@
 """Finding out the type of every part of an expression, and which function every call means.
 
-Owns the rules of cel-go v0.29.2 ``checker/checker.go`` with the options of the Kubernetes environment: literals of
-lists and maps are homogeneous, numbers of different types may be compared, optional types exist, the container is
-empty. Everything that is wrong is found in one go; a part that is wrong has the type `ERROR`, about which nothing
-further is said.
+Owns the rules of cel-go v0.29.2 ``checker/checker.go`` with the options of the Kubernetes environment: numbers of
+different types may be compared, optional types exist, the container is empty. Everything that is wrong is found in one
+go; a part that is wrong has the type `ERROR`, about which nothing further is said.
 
-It doesn't look at values: durations, timestamps and patterns written as literals are judged by `validators`, and
-conversions of constants by `folding`.
+It doesn't look at values: durations, timestamps and patterns written as literals are judged by `validators`, as are
+literals of lists and maps that mix types, and conversions of constants by `folding`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -63,7 +62,7 @@ from draht.cel.types import (
     parameter,
     type_of,
 )
-from draht.cel.walk import finish
+from draht.cel.walk import descendants, finish
 
 __all__ = ["check"]
 
@@ -137,6 +136,8 @@ def check(expr: Expr, environment: Environment, source: Source) -> Checked:
     except TooComplex:
         checker.refuse(expr, "the types of this expression are too complex")
         types = {}
+    if not checker.issues:
+        checker.settle_types(checked, types)
     if checker.issues:
         raise CompileError(source.text, tuple(sorted(checker.issues, key=lambda issue: (issue.line, issue.column))))
     return Checked(checked, types, checker.references)
@@ -168,6 +169,22 @@ class _Checker:
     def refuse(self, node: Expr | Field, message: str, hint: str | None = None) -> None:
         line, column = self.source.place(node.at)
         self.issues.append(Issue(message, line, column, hint))
+
+    def settle_types(self, expr: Expr, types: Mapping[int, Type]) -> None:
+        """Let every name whose value is a type stand for the type that has this name.
+
+        Upstream plans such a name so even if it is a variable of the expression, and refuses it if no type has the
+        name: a type can't be bound to a variable.
+        """
+        for node in descendants(expr):
+            if not isinstance(node, Identifier) or types[node.id].kind != "type":
+                continue
+            name = self.references[node.id].name
+            kind = self.environment.types.get(name)
+            if kind is None:
+                self.refuse(node, f"{_shown(name)} stands for a type, which no variable can")
+            else:
+                self.references[node.id] = Reference(name, constant=True, value=kind)
 
     def visit(self, expr: Expr) -> _Visit:
         match expr:
@@ -396,13 +413,13 @@ class _Checker:
 
     # Literals of lists, maps and messages
 
-    def _joined(self, node: Expr, previous: Type | None, current: Type) -> Type:
+    def _joined(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self.substitutions.assignable((previous,), (current,)):
             return most_general(previous, current)
-        self._mismatch(node, previous, current)
-        return ERROR
+        # A mixture has elements of any type; whether it may be mixed is the validators' question.
+        return DYN
 
     def _held(self, node: Expr, *, optional: bool) -> Type:
         """The type that an element adds to the literal: what an optional one holds, if it is written with ``?``."""
@@ -420,7 +437,7 @@ class _Checker:
         for index, element in enumerate(expr.elements):
             checked = yield element
             elements.append(checked)
-            joined = self._joined(checked, joined, self._held(checked, optional=index in expr.optional))
+            joined = self._joined(joined, self._held(checked, optional=index in expr.optional))
         self.types[expr.id] = bounded(list_of(joined if joined is not None else self._parameter()))
         return replace(expr, elements=tuple(elements))
 
@@ -430,9 +447,9 @@ class _Checker:
         value_type: Type | None = None
         for entry in expr.entries:
             key = yield entry.key
-            key_type = self._joined(key, key_type, self.types[key.id])
+            key_type = self._joined(key_type, self.types[key.id])
             value = yield entry.value
-            value_type = self._joined(value, value_type, self._held(value, optional=entry.optional))
+            value_type = self._joined(value_type, self._held(value, optional=entry.optional))
             entries.append(replace(entry, key=key, value=value))
         if key_type is None or value_type is None:
             key_type, value_type = self._parameter(), self._parameter()

@@ -92,7 +92,11 @@ class _Validation:
         first: Type | None = None
         for node, optional in nodes:
             kind = self._checked.types[node.id]
-            if optional and kind.parameters:
+            if optional:
+                if not kind.parameters:
+                    # Upstream's validator crashes here, so nobody can store such an expression.
+                    self._refuse(node, f"an optional is needed behind the question mark, not {kind.for_people()}")
+                    return
                 kind = kind.parameters[0]
             if first is None:
                 first = kind
