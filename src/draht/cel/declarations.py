@@ -21,7 +21,7 @@ __all__ = ["Actual", "Environment", "Estimate", "Function", "Library", "Overload
 class Estimate(Protocol):
     """The price of a call before it runs, from what is known of the sizes of its operands."""
 
-    def __call__(self, operands: tuple[Operand, ...]) -> CallCost | None:
+    def __call__(self, operands: tuple[Operand, ...], /) -> CallCost | None:
         """Cost and size of the result; None means what the language charges for any call."""
 
 

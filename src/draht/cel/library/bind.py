@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from draht.cel.ast import Expr, Identifier
+from draht.cel.declarations import Library
 from draht.cel.macros import Builder, Macro, MacroError
 
-__all__ = ["BIND_MACROS"]
+__all__ = ["BIND_MACROS", "LIBRARY"]
 
 
 def _bind(build: Builder, target: Expr | None, args: tuple[Expr, ...]) -> Expr | None:
@@ -24,3 +25,5 @@ def _bind(build: Builder, target: Expr | None, args: tuple[Expr, ...]) -> Expr |
 
 
 BIND_MACROS: Final = (Macro("bind", 3, True, _bind),)
+
+LIBRARY: Final = Library("bindings", macros=BIND_MACROS)

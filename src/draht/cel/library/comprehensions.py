@@ -1,17 +1,22 @@
 """Comprehensions with two variables: index and value of a list, key and value of a map.
 
-Owns the syntax that their macros become, as upstream makes it (cel-go ``ext/comprehensions.go``).
+Owns the syntax that their macros become and the function with which they collect maps, as upstream makes them (cel-go
+v0.29.2 ``ext/comprehensions.go``).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, final
 
 from draht.cel.ast import Expr
+from draht.cel.declarations import Function, Library, Overload
+from draht.cel.errors import EvaluationError
 from draht.cel.library.macros import counted, every, loop_variable, some
 from draht.cel.macros import Builder, Macro, MacroError
+from draht.cel.types import map_of, parameter
+from draht.cel.values import MISSING, Map, key_of
 
-__all__ = ["COMPREHENSION_MACROS", "MAP_INSERT"]
+__all__ = ["COMPREHENSION_MACROS", "LIBRARY", "MAP_INSERT"]
 
 MAP_INSERT: Final = "cel.@mapInsert"
 """The function with which folds put an entry into a map."""
@@ -77,4 +82,47 @@ COMPREHENSION_MACROS: Final = (
     Macro("transformMap", 4, True, _transform_map),
     Macro("transformMapEntry", 3, True, _transform_map_entry),
     Macro("transformMapEntry", 4, True, _transform_map_entry),
+)
+
+
+@final
+class _Collected(Map):
+    """The map that a fold collects; nobody else sees it before the fold ends, so it may grow in place."""
+
+    __slots__ = ()
+
+
+def _insert(collected: Map, key: Any, value: Any) -> Map:
+    if not isinstance(collected, _Collected):
+        collected = _Collected(dict(collected.entries))
+    if collected.entry(key) is not MISSING:
+        raise EvaluationError(
+            f"the map has the key {str(key)[:80]!r} already", hint="make the keys different, or filter the elements"
+        )
+    collected.entries[key_of(key)] = value
+    return collected
+
+
+def _insert_all(collected: Map, added: Map) -> Map:
+    for key, value in added.items():
+        collected = _insert(collected, key, value)
+    return collected
+
+
+_K: Final = parameter("K")
+_V: Final = parameter("V")
+_MAP: Final = map_of(_K, _V)
+
+LIBRARY: Final = Library(
+    "comprehensions",
+    (
+        Function(
+            MAP_INSERT,
+            (
+                Overload("@mapInsert_map_key_value", (_MAP, _K, _V), _MAP, _insert),
+                Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all),
+            ),
+        ),
+    ),
+    COMPREHENSION_MACROS,
 )
