@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from draht.cel import hints
 from draht.cel.ast import (
     Call,
     Comprehension,
@@ -211,7 +212,8 @@ class _Checker:
     def _identifier(self, expr: Identifier) -> Expr:
         found = self._simple(expr.name)
         if found is None:
-            self.refuse(expr, f"{_shown(expr.name)} is not declared")
+            known = [*self.environment.variables, *(name for name, stack in self._locals.items() if stack)]
+            self.refuse(expr, f"{_shown(expr.name)} is not declared", hints.unknown_name(expr.name, known))
             self.types[expr.id] = ERROR
             return expr
         return self._named(expr, *found)
@@ -299,7 +301,7 @@ class _Checker:
         elif target.kind == "parameter":
             self.substitutions.assignable((DYN,), (target,))
         elif not is_dynamic_or_error(target):
-            self.refuse(expr, f"{target.for_people()} has no fields")
+            self.refuse(expr, f"{target.for_people()} has no fields", hints.no_fields(target))
         return optional_of(result) if optional or was_optional else result
 
     def _declared_field(self, node: Expr | Field, kind: str, name: str) -> Type:
@@ -309,7 +311,7 @@ class _Checker:
             return ERROR
         found = fields.get(name)
         if found is None:
-            self.refuse(node, f"{kind} has no field {_shown(name)}")
+            self.refuse(node, f"{kind} has no field {_shown(name)}", hints.unknown_field(name, fields))
             return ERROR
         return found
 
@@ -341,7 +343,8 @@ class _Checker:
         return self._resolved(rebuilt, function)
 
     def _unknown_function(self, expr: Call) -> Expr:
-        self.refuse(expr, f"function {_shown(expr.function)} is not declared")
+        hint = hints.unknown_function(expr.function, self.environment.functions, member=expr.target is not None)
+        self.refuse(expr, f"function {_shown(expr.function)} is not declared", hint)
         self.types[expr.id] = ERROR
         return expr
 
@@ -397,14 +400,17 @@ class _Checker:
         return parameter(f"{self._fresh}")
 
     def _no_overload(self, expr: Call, function: Function, given: Iterable[Type]) -> None:
-        names = [self.substitutions.applied(kind, free_as_dyn=True).for_people() for kind in given]
+        kinds = tuple([self.substitutions.applied(kind, free_as_dyn=True) for kind in given])
+        names = [kind.for_people() for kind in kinds]
+        operands = expr.args if expr.target is None else (expr.target, *expr.args)
+        hint = hints.no_overload(function.name, operands, kinds)
         sign = _OPERATORS.get(function.name)
         if sign is not None:
-            self.refuse(expr, f"{sign} can't be applied to {' and '.join(names)}")
+            self.refuse(expr, f"{sign} can't be applied to {' and '.join(names)}", hint)
             return
         receiver = f"{names[0]}." if expr.target is not None else ""
         arguments = names[1:] if expr.target is not None else names
-        self.refuse(expr, f"{receiver}{function.name}({', '.join(arguments)}) doesn't exist")
+        self.refuse(expr, f"{receiver}{function.name}({', '.join(arguments)}) doesn't exist", hint)
 
     def _mismatch(self, node: Expr, wanted: Type, given: Type) -> None:
         wanted = self.substitutions.applied(wanted, free_as_dyn=True)
