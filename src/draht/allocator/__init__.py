@@ -6,8 +6,24 @@ decide which pod comes first.
 Errors are drawn in `draht.allocator.errors`.
 """
 
+from draht.allocator.allocate import allocate
 from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
 from draht.allocator.features import Features
+from draht.allocator.reporter import Cause, Rejection, Reporter
+from draht.allocator.search import Limits
 from draht.allocator.snapshot import Snapshot
 
-__all__ = ["AllocatorError", "BudgetError", "FatalError", "FatalKind", "Features", "NodeError", "Snapshot"]
+__all__ = [
+    "AllocatorError",
+    "BudgetError",
+    "Cause",
+    "FatalError",
+    "FatalKind",
+    "Features",
+    "Limits",
+    "NodeError",
+    "Rejection",
+    "Reporter",
+    "Snapshot",
+    "allocate",
+]

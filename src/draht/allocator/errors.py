@@ -35,23 +35,22 @@ __all__ = ["AllocatorError", "BudgetError", "Failure", "FatalError", "FatalKind"
 class FatalKind(StrEnum):
     """Why an allocation was given up as a whole; stable names for programs."""
 
+    ALLOCATION_MODE_UNKNOWN = "allocation-mode-unknown"
     CAPACITY_NEGATIVE = "capacity-negative"
     CAPACITY_UNREPRESENTABLE = "capacity-unrepresentable"
-    CLASS_MISSING = "class-missing"
-    CLASS_UNNAMED = "class-unnamed"
+    CLASS_NOT_FOUND = "class-not-found"
+    CLASS_NAME_MISSING = "class-name-missing"
     CONSTRAINT_EMPTY = "constraint-empty"
-    CONSTRAINT_VIOLATED = "constraint-violated"
+    CONSTRAINT_ALL = "constraint-all"
     DERIVED_COMPILE = "derived-compile"
     DERIVED_RUNTIME = "derived-runtime"
     FEATURE_DISABLED = "feature-disabled"
-    MODE_UNKNOWN = "mode-unknown"
     NODE_SELECTOR = "node-selector"
     POOL_INCOMPLETE = "pool-incomplete"
     POOL_INVALID = "pool-invalid"
     REQUEST_EMPTY = "request-empty"
-    RESULT_LIMIT = "result-limit"
     SELECTOR_COMPILE = "selector-compile"
-    SELECTOR_EMPTY = "selector-empty"
+    SELECTOR_UNSUPPORTED = "selector-unsupported"
     SELECTOR_RUNTIME = "selector-runtime"
     TOO_MANY_DEVICES = "too-many-devices"
 
@@ -88,9 +87,13 @@ class FatalError(AllocatorError):
 class NodeError(AllocatorError):
     """There is no solution on this node, and devices of an invalid pool were left out; other nodes may do."""
 
+    kind = "pools-invalid-on-node"
+
 
 class BudgetError(AllocatorError):
     """The search was stopped before it had an answer: too many steps, or no time left."""
+
+    kind = "timeout"
 
 
 @dataclass(frozen=True, slots=True)

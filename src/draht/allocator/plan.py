@@ -329,7 +329,7 @@ class _Builder:
                 return replace(
                     base,
                     failure=Failure(
-                        FatalKind.SELECTOR_EMPTY,
+                        FatalKind.SELECTOR_UNSUPPORTED,
                         f"selector {number} has no expression",
                         claim,
                         reference,
@@ -344,7 +344,7 @@ class _Builder:
             return replace(
                 base,
                 failure=Failure(
-                    FatalKind.CLASS_UNNAMED,
+                    FatalKind.CLASS_NAME_MISSING,
                     "the request names no device class",
                     claim,
                     reference,
@@ -356,7 +356,7 @@ class _Builder:
             return replace(
                 base,
                 failure=Failure(
-                    FatalKind.CLASS_MISSING,
+                    FatalKind.CLASS_NOT_FOUND,
                     f"device class {name} doesn't exist",
                     claim,
                     reference,
@@ -369,7 +369,7 @@ class _Builder:
             return replace(
                 base,
                 failure=Failure(
-                    FatalKind.MODE_UNKNOWN,
+                    FatalKind.ALLOCATION_MODE_UNKNOWN,
                     f"allocation mode {choice.allocation_mode[:40]!r} is not known",
                     claim,
                     reference,

@@ -1,0 +1,73 @@
+"""Allocating claims for one node: plan, problem, state, search and results in one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from draht.allocator.errors import Failure, NodeError
+from draht.allocator.problem import Problem
+from draht.allocator.reporter import Observation
+from draht.allocator.result import results
+from draht.allocator.search import NO_LIMITS, Limits, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from draht.allocator.reporter import Reporter
+    from draht.allocator.snapshot import Snapshot
+    from draht.api.core.node import Node
+    from draht.api.resource import AllocationResult, ResourceClaim
+
+__all__ = ["allocate"]
+
+
+def allocate(
+    snapshot: Snapshot,
+    claims: Sequence[ResourceClaim],
+    node: str | Node,
+    *,
+    policy: Any = None,
+    reporter: Reporter | None = None,
+    limits: Limits = NO_LIMITS,
+    share_ids: Callable[[], str] | None = None,
+) -> tuple[AllocationResult, ...] | None:
+    """What the claims get on a node: one allocation a claim, or None where they don't fit.
+
+    Args:
+        snapshot: The cluster.
+        claims: Claims without allocation, in the order in which they are satisfied; all of them or none.
+        node: The name of a node of the snapshot, or a node.
+        policy: Which of several solutions to prefer; None for upstream's, the first.
+        reporter: Told why devices were not taken.
+        limits: Most steps, and a deadline.
+        share_ids: Gives UUIDs for shares of multi-allocation devices; None to derive them from claims.
+
+    Raises:
+        FatalError: The attempt is over for all nodes.
+        NodeError: No solution here, and devices of an invalid pool were left out.
+        BudgetError: A limit was reached first.
+    """
+    assert policy is None
+    row = snapshot.row(node)
+    if row.error is not None:
+        raise row.error
+    plan = snapshot.plan(claims)
+    problem = Problem.of(plan, row, limits.deadline)
+    state = problem.state(row, snapshot.usage) if problem.failure is None else None
+    if state is None:
+        assert problem.failure is not None
+        raise problem.failure.error(claims, row)
+    observer = None if reporter is None else Observation(problem, state, row, reporter)
+    solution = solve(problem, state, limits, observer)
+    if isinstance(solution, Failure):
+        raise solution.error(claims, row)
+    if solution is not None:
+        return results(claims, row, problem, solution, share_ids)
+    if problem.has_invalid:
+        invalid = next(pool for pool in row.pools if pool.reason is not None)
+        raise NodeError(
+            f"no solution without the invalid pool {invalid.id}: {invalid.reason}",
+            where=f"node {row.node.metadata.name}",
+            hint="ask the driver's authors",
+        )
+    return None

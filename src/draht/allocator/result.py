@@ -1,0 +1,109 @@
+"""Allocation results: the objects that go into the status of claims.
+
+Owns the fields of a result, share ids and the order of devices. Results carry what the consumer needs without the
+slice: tolerations of the request, binding conditions of the device, consumed capacity.
+
+Ids of shares come from a source that the caller gives; without one they are derived from the claim, so that the same
+claim gets the same ids wherever it is computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
+
+from draht.allocator.config import configuration
+from draht.allocator.node_selector import joint_selector
+from draht.api.resource import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from draht.allocator.problem import Problem
+    from draht.allocator.row import Row
+    from draht.allocator.search import Solution
+    from draht.api.resource import ResourceClaim
+
+__all__ = ["results"]
+
+_NAMESPACE = UUID("6d1f5a2e-9c0b-5e43-8a77-0d6b0f6f4c11")
+
+
+def results(
+    claims: Sequence[ResourceClaim],
+    row: Row,
+    problem: Problem,
+    solution: Solution,
+    share_ids: Callable[[], str] | None = None,
+) -> tuple[AllocationResult, ...]:
+    """One allocation for each claim.
+
+    Args:
+        claims: The claims, in the order of the plan.
+        row: The row that was searched.
+        problem: The problem that was solved; any with the plan and the row's key.
+        solution: What was found.
+        share_ids: Gives a new lower-case RFC 4122 UUID each time.
+
+    Raises:
+        FatalError: The node selectors of the devices can't be joined.
+    """
+    plan = problem.plan
+    found: list[AllocationResult] = []
+    by_claim: list[list[tuple[int, int]]] = [[] for _ in claims]
+    for which, position in solution.taken:
+        by_claim[plan.alternatives[which].claim].append((which, position))
+    for number, claim in enumerate(claims):
+        devices = tuple(
+            _device(claim, order, row, problem, which, position, share_ids)
+            for order, (which, position) in enumerate(by_claim[number])
+        )
+        alternatives = [plan.alternatives[solution.chosen[index]] for index in plan.claims[number].requests]
+        # The plan serves all claims with these requests, so references come from it and configuration from the claim.
+        config = configuration(claim.spec, [(a.reference, a.device_class) for a in alternatives])
+        used = [(row.device(position), row.slice(position)) for _, position in by_claim[number]]
+        selector = joint_selector(used, row.node.metadata.name, claim.metadata.name)
+        found.append(
+            AllocationResult(devices=DeviceAllocationResult(results=devices, config=config), node_selector=selector)
+        )
+    return tuple(found)
+
+
+def _device(
+    claim: ResourceClaim,
+    order: int,
+    row: Row,
+    problem: Problem,
+    which: int,
+    position: int,
+    share_ids: Callable[[], str] | None,
+) -> DeviceRequestAllocationResult:
+    alternative = problem.plan.alternatives[which]
+    driver, pool, name = row.id(position)
+    device = row.device(position)
+    binding = problem.plan.features.device_binding_and_status
+    share = None
+    consumed: dict[str, str | int] = {}
+    if problem.multi >> position & 1:
+        share = share_ids() if share_ids is not None else _share_id(claim, order, f"{driver}/{pool}/{name}")
+        taken = problem.choices[which].consumed[position]
+        consumed = {capacity: str(amount) for capacity, amount in taken.items()}
+    return DeviceRequestAllocationResult(
+        request=alternative.reference,
+        driver=driver,
+        pool=pool,
+        device=name,
+        admin_access=True if alternative.admin else None,
+        tolerations=alternative.tolerations,
+        binding_conditions=device.binding_conditions if binding else (),
+        binding_failure_conditions=device.binding_failure_conditions if binding else (),
+        share_id=share,
+        consumed_capacity=consumed,
+        skip_node_operations=row.slice(position).spec.skip_node_operations,
+    )
+
+
+def _share_id(claim: ResourceClaim, order: int, device: str) -> str:
+    metadata = claim.metadata
+    owner = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+    return str(uuid5(_NAMESPACE, f"{owner}/{order}/{device}"))
