@@ -13,7 +13,18 @@ from typing import Any, TypeAlias
 from draht.cel.errors import AbortError, EvaluationError
 from draht.cel.values import MISSING, Map, Optional, key_of, no_such_overload
 
-__all__ = ["Closure", "call", "conditional", "conjunction", "constant", "disjunction", "list_of", "map_of"]
+__all__ = [
+    "Closure",
+    "call",
+    "conditional",
+    "conjunction",
+    "constant",
+    "disjunction",
+    "failing",
+    "list_of",
+    "map_of",
+    "otherwise",
+]
 
 Closure: TypeAlias = Callable[[Any], Any]
 """Code of one node: takes the frame, returns the value."""
@@ -22,6 +33,15 @@ Closure: TypeAlias = Callable[[Any], Any]
 def constant(value: Any) -> Closure:
     """Always the value."""
     return lambda _frame: value
+
+
+def failing(error: EvaluationError) -> Closure:
+    """Always the error."""
+
+    def failed(_frame: Any) -> Any:
+        raise error
+
+    return failed
 
 
 def conjunction(left: Closure, right: Closure) -> Closure:
@@ -83,6 +103,21 @@ def conditional(condition: Closure, then: Closure, otherwise: Closure) -> Closur
         if decided is False:
             return otherwise(frame)
         raise no_such_overload("_?_:_", decided)
+
+    return chosen
+
+
+def otherwise(left: Closure, right: Closure, *, unwrap: bool) -> Closure:
+    """``left.or(right)``, or with ``unwrap`` ``left.orValue(right)``; the right side is evaluated if it is needed."""
+    name = "orValue" if unwrap else "or"
+
+    def chosen(frame: Any) -> Any:
+        value = left(frame)
+        if type(value) is not Optional:
+            raise no_such_overload(name, value)
+        if value.value is MISSING:
+            return right(frame)
+        return value.value if unwrap else value
 
     return chosen
 

@@ -2,9 +2,8 @@
 
 Owns the compiler: it walks the tree once and makes closures out of those in ``closures_*``, each of which takes the
 frame of one evaluation. The frame of an expression without loops is the input itself; else it is a list with the input,
-the meter and one slot for each variable. Calls on constants are computed here once. Conversions among them that fail
-make the expression unfit, as they do upstream (cel-go's ``OptOptimize``); other calls that fail are left to fail when
-they run.
+the meter and one slot for each variable. Besides what `draht.cel.folding` knows, calls on constants are computed here
+once; those that fail are left to fail when they run.
 
 A program is made twice at most: without a meter, and with one when somebody asks for what an evaluation costs or the
 price isn't known to stay below the limit.
@@ -12,7 +11,7 @@ price isn't known to stay below the limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias, final
@@ -34,21 +33,16 @@ from draht.cel.closures_paths import Step
 from draht.cel.declarations import Environment, Overload
 from draht.cel.depth import SHALLOW, run_deep
 from draht.cel.dispatch import bound
-from draht.cel.errors import CompileError, EvaluationError, Issue
+from draht.cel.errors import EvaluationError
 from draht.cel.folds import Shape, shape_of
-from draht.cel.library.standard_conversions import CONVERSION_NAMES
 from draht.cel.messages import message
-from draht.cel.patterns import compiled
 from draht.cel.reference import Checked, Reference
-from draht.cel.source import Source
 from draht.cel.tracking import ATTRIBUTE, LIST_COST, MAP_COST, STRUCT_COST, Meter
 from draht.cel.values import MISSING
 from draht.cel.walk import children, descendants, finish
 
 __all__ = ["Program"]
 
-_PATTERN_ARGUMENT: Final = frozenset({"matches", "find", "findAll"})
-"""Functions whose second argument is a regular expression; a constant one is compiled with the program."""
 _FIRST_SLOT: Final = 2
 """Behind the input and the meter."""
 
@@ -84,17 +78,14 @@ class Program:
     Args:
         checked: The expression; its environment declares exactly one variable, the input.
         environment: What it may name.
-        source: Its text, for the places of errors.
-
-    Raises:
-        CompileError: A conversion of a constant fails, a constant pattern is none, or a constant can't be a key.
+        constants: What is known of it beforehand (`draht.cel.folding`).
     """
 
-    def __init__(self, checked: Checked, environment: Environment, source: Source) -> None:
+    def __init__(self, checked: Checked, environment: Environment, constants: Mapping[int, Any]) -> None:
         self._checked = checked
         self._environment = environment
-        self._source = source
-        compiler = _Compiler(checked, environment, source, metered=False)
+        self._constants = constants
+        compiler = _Compiler(checked, environment, constants, metered=False)
         code = finish(checked.expr, compiler.visit)
         self._height = code.height
         self._slots = compiler.slots
@@ -102,7 +93,7 @@ class Program:
 
     @cached_property
     def _metered(self) -> tuple[Closure, int]:
-        compiler = _Compiler(self._checked, self._environment, self._source, metered=True)
+        compiler = _Compiler(self._checked, self._environment, self._constants, metered=True)
         return finish(self._checked.expr, compiler.visit).run, compiler.slots
 
     @property
@@ -142,10 +133,12 @@ class Program:
 class _Compiler:
     """One walk over one tree."""
 
-    def __init__(self, checked: Checked, environment: Environment, source: Source, *, metered: bool) -> None:
+    def __init__(
+        self, checked: Checked, environment: Environment, constants: Mapping[int, Any], *, metered: bool
+    ) -> None:
         self._checked = checked
         self._environment = environment
-        self._source = source
+        self._constants = constants
         self._metered = metered
         self._framed = metered or _has_loops(checked.expr)
         self._scope: dict[str, Closure] = {}
@@ -153,6 +146,8 @@ class _Compiler:
 
     def visit(self, expr: Expr) -> _Visit:
         """Code of one node."""
+        if expr.id in self._constants:
+            return _constant(self._constants[expr.id])
         match expr:
             case Literal():
                 return _constant(expr.value)
@@ -179,10 +174,6 @@ class _Compiler:
             codes += [(yield expr)]
         return codes
 
-    def _unfit(self, expr: Expr, error: EvaluationError) -> CompileError:
-        line, column = self._source.place(expr.at)
-        return CompileError(self._source.text, (Issue(error.message, line, column, error.hint),))
-
     def _charged(self, closure: Closure, units: int) -> Closure:
         return closures_metered.charged(closure, units) if self._metered and units else closure
 
@@ -193,9 +184,6 @@ class _Compiler:
     # Names and paths
 
     def _identifier(self, expr: Identifier) -> _Code:
-        reference = self._checked.references.get(expr.id)
-        if reference is not None and reference.constant:
-            return _constant(reference.value)
         read = self._scope.get(expr.name)
         if read is None:
             read = _first_of_frame if self._framed else _whole_frame
@@ -220,12 +208,8 @@ class _Compiler:
         """Code of a path without the price of reading it."""
         return code.run if code.root is None else self._unpaid(code.root, code.steps)
 
-    def _indexed(self, expr: Call, operand: _Code, key: _Code, *, optional: bool) -> _Code:
+    def _indexed(self, operand: _Code, key: _Code, *, optional: bool) -> _Code:
         if key.constant is not MISSING:
-            try:
-                closures_paths.check_key(key.constant)
-            except EvaluationError as error:
-                raise self._unfit(expr, error) from None
             return self._path(operand, Step(key.constant, optional=optional))
         return self._path(operand, Step(MISSING, self._unobserved(key), optional), key.height)
 
@@ -234,7 +218,7 @@ class _Compiler:
     def _list(self, expr: ListLiteral) -> _Visit:
         elements = yield from self._each(expr.elements)
         made = closures_logic.list_of([element.run for element in elements], expr.optional)
-        return self._made(expr, made, elements, LIST_COST)
+        return _Code(self._charged(made, LIST_COST), _height(elements))
 
     def _map(self, expr: MapLiteral) -> _Visit:
         entries = []
@@ -244,7 +228,7 @@ class _Compiler:
             value = yield entry.value
             entries.append((key.run, value.run, entry.optional))
             parts += [key, value]
-        return self._made(expr, closures_logic.map_of(entries), parts, MAP_COST)
+        return _Code(self._charged(closures_logic.map_of(entries), MAP_COST), _height(parts))
 
     def _struct(self, expr: StructLiteral) -> _Visit:
         fields = []
@@ -254,15 +238,6 @@ class _Compiler:
             parts.append(value)
             fields.append((field.name, value.run, field.optional))
         return _Code(self._charged(message(expr.type_name, fields), STRUCT_COST), _height(parts))
-
-    def _made(self, expr: Expr, made: Closure, parts: Sequence[_Code], units: int) -> _Code:
-        if all(part.constant is not MISSING for part in parts):
-            try:
-                value = made(None)
-            except EvaluationError as error:
-                raise self._unfit(expr, error) from None
-            return replace(_constant(value), height=_height(parts))
-        return _Code(self._charged(made, units), _height(parts))
 
     # Calls
 
@@ -278,17 +253,24 @@ class _Compiler:
             case "_?_:_":
                 return self._conditional(arguments)
             case "_[_]":
-                return self._indexed(expr, *arguments, optional=False)
+                return self._indexed(*arguments, optional=False)
             case "_[?_]" | "_?._":
-                return self._indexed(expr, *arguments, optional=True)
-        return self._function(expr, self._checked.references[expr.id], arguments)
+                return self._indexed(*arguments, optional=True)
+            case "or" | "orValue" if self._is_optional_or(expr):
+                run = closures_logic.otherwise(arguments[0].run, arguments[1].run, unwrap=expr.function == "orValue")
+                return _Code(run, _height(arguments))
+        return self._function(self._checked.references[expr.id], arguments)
+
+    def _is_optional_or(self, expr: Call) -> bool:
+        ids = {overload.id for overload in self._checked.references[expr.id].overloads}
+        return bool(ids & {"optional_or_optional", "optional_orValue_value"})
 
     def _conditional(self, arguments: list[_Code]) -> _Code:
         condition, then, otherwise = arguments
         root = closures_logic.conditional(condition.run, self._unobserved(then), self._unobserved(otherwise))
         return _Code(root, _height(arguments), root=root)
 
-    def _function(self, expr: Call, reference: Reference, arguments: list[_Code]) -> _Code:
+    def _function(self, reference: Reference, arguments: list[_Code]) -> _Code:
         name = reference.name
         height = _height(arguments)
         constants = [argument.constant for argument in arguments]
@@ -299,19 +281,7 @@ class _Compiler:
         if len(overloads) > 1:
             candidates = self._environment.functions[name].overloads
         call = bound(name, [overload for overload in candidates if len(overload.parameters) == len(arguments)])
-        if name in CONVERSION_NAMES and known and len(arguments) == 1:
-            try:
-                return replace(_constant(call(*constants)), height=height)
-            except EvaluationError as error:
-                raise self._unfit(expr, error) from None
-        if name in _PATTERN_ARGUMENT and len(constants) > 1 and type(constants[1]) is str:
-            try:
-                compiled(constants[1])
-            except EvaluationError as error:
-                raise self._unfit(expr, error) from None
         if name == "@in" and len(overloads) == 1 and overloads[0].id == "in_list" and constants[1] is not MISSING:
-            if not constants[1]:
-                return replace(_constant(False), height=height)
             keys = closures_compare.constant_set(constants[1])
             if keys is not None:
                 return _Code(closures_compare.among(arguments[0].run, keys), height)
@@ -392,6 +362,8 @@ class _Compiler:
 
 
 def _constant(value: Any) -> _Code:
+    if isinstance(value, EvaluationError):
+        return _Code(closures_logic.failing(value), 1)
     return _Code(closures_logic.constant(value), 1, constant=value)
 
 
