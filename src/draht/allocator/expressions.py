@@ -2,16 +2,22 @@
 
 The language is `draht.cel`'s. Here is what an allocation needs of it: compiling without raising, the verdict about a
 device as a value, and which attributes and capacities it depends on, so that devices with equal values are asked once.
+
+Expressions are judged as stored ones: whatever was accepted once is understood, whichever features are on, as
+upstream's scheduler does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from draht.cel.device import Device as CELDevice
+from draht.cel.errors import CELError
+from draht.cel.selector import DerivedAttribute, Selector, compile_derived, compile_selector
 
 if TYPE_CHECKING:
-    from draht.allocator.features import Features
     from draht.api.resource import Device, DeviceAttribute
 
 __all__ = ["Derivation", "Expression", "compile_derivation", "compile_expression"]
@@ -75,7 +81,7 @@ class Derivation(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Broken:
     """An expression that doesn't compile."""
 
@@ -91,24 +97,49 @@ class _Broken:
         return self.problem
 
 
-def compile_expression(text: str, features: Features) -> Expression:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compiled:
+    """An expression that compiles, with its answers about devices."""
+
+    compiled: Selector | DerivedAttribute
+    attributes: frozenset[str]
+    capacities: frozenset[str]
+    everything: bool
+    problem: Exception | None = None
+
+    def test(self, driver: str, device: Device) -> bool | Exception:
+        assert isinstance(self.compiled, Selector)
+        return self.compiled.evaluate(CELDevice.of(driver, device))
+
+    def derive(self, driver: str, device: Device) -> DeviceAttribute | Exception:
+        assert isinstance(self.compiled, DerivedAttribute)
+        return self.compiled.attribute(CELDevice.of(driver, device))
+
+
+@lru_cache(maxsize=_CACHED)
+def compile_expression(text: str) -> Expression:
     """Compile a selector; what doesn't compile is an expression with a `problem`."""
-    return _selector(text, features.list_type_attributes, features.consumable_capacity)
+    try:
+        return _compiled(compile_selector(text))
+    except CELError as error:
+        return _Broken(error)
 
 
-def compile_derivation(text: str, features: Features) -> Derivation:
+@lru_cache(maxsize=_CACHED)
+def compile_derivation(text: str) -> Derivation:
     """Compile a derived attribute; what doesn't compile is a derivation with a `problem`."""
-    return _derivation(text, features.list_type_attributes, features.consumable_capacity)
+    try:
+        return _compiled(compile_derived(text))
+    except CELError as error:
+        return _Broken(error)
 
 
-@lru_cache(maxsize=_CACHED)
-def _selector(text: str, lists: bool, shared: bool) -> Expression:
-    raise NotImplementedError
-
-
-@lru_cache(maxsize=_CACHED)
-def _derivation(text: str, lists: bool, shared: bool) -> Derivation:
-    raise NotImplementedError
-
-
-_ = Any
+def _compiled(compiled: Selector | DerivedAttribute) -> _Compiled:
+    mentions = compiled.mentions
+    keys = [key for key in mentions.keys if not key.whole]
+    return _Compiled(
+        compiled,
+        frozenset(f"{key.domain}/{key.id}" for key in keys if key.map == "attributes"),
+        frozenset(f"{key.domain}/{key.id}" for key in keys if key.map == "capacity"),
+        mentions.everything or any(key.whole for key in mentions.keys),
+    )

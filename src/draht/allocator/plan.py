@@ -392,14 +392,14 @@ class _Builder:
     def _tests(self, origin: str, selectors: Sequence[DeviceSelector]) -> tuple[Test, ...]:
         # Upstream dereferences an empty selector of a class; here it is an expression that doesn't compile.
         return tuple(
-            Test(compile_expression(s.cel.expression if s.cel else "", self.features), f"{origin}, selector {number}")
+            Test(compile_expression(s.cel.expression if s.cel else ""), f"{origin}, selector {number}")
             for number, s in enumerate(selectors)
         )
 
     def _derived(self, derived: Sequence[DeviceDerivedAttribute]) -> dict[str, Derivation] | None:
         if not derived:
             return None
-        return {d.name: compile_derivation(d.expression, self.features) for d in derived}
+        return {d.name: compile_derivation(d.expression) for d in derived}
 
 
 def _amounts(capacity: CapacityRequirements | None) -> dict[str, Quantity] | None:

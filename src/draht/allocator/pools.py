@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from draht.allocator.column import Column, intern
 from draht.allocator.nodes import SelectorError, node_matches
+from draht.api.errors import DrahtError
 from draht.api.quantity import Quantity
+from draht.cel.device import attribute_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,6 +176,7 @@ class Pool:
                 self.taints[index],
                 True if self.reach is None else self.reach[index],
                 consumes,
+                _defect(device),
             )
             parts.append(part)
         sets = tuple(
@@ -195,6 +198,22 @@ def _lookup(values: Mapping[str, Any], name: str, driver: str) -> Any:
     if own is None:
         return exact
     return own if exact is None else (exact, own)
+
+
+def _defect(device: Device) -> str | None:
+    """The first attribute that no expression can be evaluated with, whatever the expression asks for.
+
+    Devices are judged by what an expression mentions, and by this.
+    """
+    for name, attribute in device.attributes.items():
+        plain = attribute.string is not None or attribute.int_ is not None or attribute.bool_ is not None
+        if plain and not attribute.versions:
+            continue
+        try:
+            attribute_value(attribute)
+        except DrahtError:
+            return name
+    return None
 
 
 def pool_id(piece: ResourceSlice) -> PoolId:

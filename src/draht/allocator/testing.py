@@ -41,6 +41,7 @@ class Tester:
         self.row = row
         self.drivers = [pool.id.driver for pool in row.usable for _ in pool.devices]
         self.devices = [device for pool in row.usable for device in pool.devices]
+        self.defects = [part[-1] for pool in row.usable for part in pool.frame.values[4]]
         self.columns: dict[Any, tuple[Any, ...]] = {}
         self.takings: dict[Hashable, Any] = {}
         features = plan.features
@@ -114,6 +115,7 @@ class Tester:
         return (
             self.drivers[position],
             bool(self.devices[position].allow_multiple_allocations),
+            self.defects[position],
             *[values[position] for values in columns],
         )
 
