@@ -11,6 +11,7 @@ and the whole GPU is a device that consumes all of them. Instances that exist al
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
@@ -69,7 +70,7 @@ def placements(device: Device) -> Iterator[Device]:
     for entry in mig.TABLES.get(_table(device), ()):
         for start in entry.starts:
             yield Device(
-                id=f"{device.id}/{entry.name}/{start}",
+                id=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{device.id}/{entry.name}/{start}')}",
                 kind="mig",
                 index=device.index,
                 vendor=device.vendor,

@@ -87,6 +87,8 @@ def _nodes(device: Device) -> tuple[str, ...]:
     if device.device_nodes:
         return device.device_nodes
     index = device.index or 0
+    if device.kind in {"nic", "vf"}:
+        return (f"/dev/infiniband/uverbs{index}",)
     if device.vendor == "nvidia":
         return (f"/dev/nvidia{index}",)
     if device.vendor == "amd":
@@ -107,13 +109,20 @@ def _node_edits(paths: Iterable[str], *, rootless: bool) -> cdi.ContainerEdits:
 
 
 def _vendors(devices: Sequence[Device]) -> list[str]:
-    return [vendor for vendor in _LIBRARIES if any(device.vendor == vendor for device in devices)]
+    return [vendor for vendor in _LIBRARIES if any(device.vendor == vendor for device in devices if _computes(device))]
 
 
 def _listing(devices: Sequence[Device], vendor: str) -> str:
     return ";".join(
-        f"GPU {device.index}: {device.product} (UUID: {device.id})" for device in devices if device.vendor == vendor
+        f"GPU {device.index}: {device.product} (UUID: {device.id})"
+        for device in devices
+        if device.vendor == vendor and _computes(device)
     )
+
+
+def _computes(device: Device) -> bool:
+    """A GPU or a part of one: what the vendor's tool lists."""
+    return device.kind in {"gpu", "mig"}
 
 
 def _mount(host_path: str, container_path: str) -> cdi.Mount:

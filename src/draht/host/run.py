@@ -28,7 +28,7 @@ from draht.host.engine import ContainerRequest, Engine, EngineError, EngineInfo
 from draht.host.errors import HoldLostError, InterruptedRunError
 from draht.host.order import Host, Order, Outcome
 from draht.host.reconcile import FACTS_LABEL, STATE_LABEL, Facts, Reconciled, end, reconcile
-from draht.host.selection import Choice
+from draht.host.selection import Choice, Selection
 from draht.host.waiting import Attempt, acquire, held_devices
 
 __all__ = ["STEPS", "run", "user_name"]
@@ -146,7 +146,7 @@ def _hold(host: Host, order: Order, info: EngineInfo) -> tuple[Hold, Choice, spe
         Attempt(
             database=host.database,
             inventory=order.inventory,
-            request=order.request,
+            ask=Selection(order.inventory, order.request),
             make=make,
             outside=lambda: host.outside(order.inventory, state),
             settle=settle,

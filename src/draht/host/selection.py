@@ -6,16 +6,17 @@ request fits into them, and among the groups it fits into the smallest. The same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from draht import cdi
 from draht.driver.waiting import Demand
 from draht.hardware.inventory import Device, Inventory
 from draht.host.errors import SelectionError
 
-__all__ = ["Choice", "Request", "choose", "demands", "label"]
+__all__ = ["Ask", "Choice", "Part", "Request", "Selection", "choose", "demands", "label"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,16 +35,83 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What one of several containers gets of a choice.
+
+    Attributes:
+        name: The container.
+        devices: Its devices; containers may have devices in common.
+        cdi_names: The CDI names that deliver them (none for simulated ones).
+        env: Variables that describe how the devices were given.
+    """
+
+    name: str
+    devices: tuple[Device, ...]
+    cdi_names: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
     """Devices for a request, and the CDI names that deliver them (none for simulated ones).
 
     Attributes:
-        units: What will be held.
+        units: What will be held; devices that are only looked at add nothing.
+        parts: Who of several containers gets what; empty if one container gets everything.
     """
 
     devices: tuple[Device, ...]
     cdi_names: tuple[str, ...]
     units: frozenset[str]
+    parts: tuple[Part, ...] = ()
+
+
+class Ask(Protocol):
+    """What somebody asks for, in whatever words: it knows what would do and chooses among what is free."""
+
+    @property
+    def amount(self) -> str:
+        """How many devices are wanted, for people: a number or ``all``."""
+        ...
+
+    def demands(self) -> tuple[Demand, ...]:
+        """What would serve it in terms of units, for the waiting queue.
+
+        Raises:
+            SelectionError: Nothing on this machine would, free or not.
+        """
+        ...
+
+    def choose(self, taken: AbstractSet[str]) -> Choice | None:
+        """Devices none of whose units are taken, or None if there aren't enough now.
+
+        Raises:
+            SelectionError: There never will be.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A `Request` to an inventory, as an `Ask`."""
+
+    inventory: Inventory
+    request: Request
+
+    @property
+    def amount(self) -> str:
+        """See `Ask`."""
+        if self.request.gpus == "all":
+            return "all"
+        return str(sum(demand.wanted for demand in self.demands()))
+
+    def demands(self) -> tuple[Demand, ...]:
+        """See `Ask`."""
+        return demands(self.inventory, self.request)
+
+    def choose(self, taken: AbstractSet[str]) -> Choice | None:
+        """See `Ask`."""
+        return choose(self.inventory, self.request, taken)
 
 
 def label(device: Device) -> str:

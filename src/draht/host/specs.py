@@ -21,6 +21,7 @@ from draht.driver import simulated
 from draht.hardware.inventory import Device
 from draht.host.engine import EngineInfo
 from draht.host.errors import HostError
+from draht.host.selection import Part
 
 __all__ = [
     "KIND",
@@ -57,6 +58,7 @@ class Delivery:
         additional_gids: Groups that the engine can't read from a spec.
         env: Variables for the container where no spec carries them.
         stubs: Files that the spec's mounts need: name → content and mode.
+        parts: Container → the names to pass to it, where several containers share the hold.
     """
 
     cdi_names: tuple[str, ...]
@@ -65,6 +67,7 @@ class Delivery:
     additional_gids: tuple[int, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     stubs: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def tag(state_directory: Path) -> str:
@@ -94,6 +97,7 @@ def deliver(
     directory: Path | None,
     state_directory: Path,
     machine: str,
+    parts: Sequence[Part] = (),
 ) -> Delivery:
     """Plan the delivery of chosen devices; nothing is written yet.
 
@@ -106,44 +110,72 @@ def deliver(
         directory: Where a spec may be written (`writable_directory`), or None.
         state_directory: Where stub files go; its tag goes into the file name.
         machine: Name of the profile or host.
+        parts: What each of several containers gets; without them, one container gets everything.
 
     Raises:
         HostError: Simulated devices need a spec, and none can be written.
         cdi.LoweringError: The engine can't read what the devices need.
         cdi.UnresolvableDeviceError: A name vanished from the spec files.
     """
-    env = {"DRAHT_HOLD": hold, "DRAHT_DEVICES": ",".join(device.id for device in devices)}
+    whole = Part(name="", devices=tuple(devices), cdi_names=tuple(names))
+    makers = []
     if devices and all(device.simulated for device in devices):
-        stubs = simulated.stub_files(devices)
-        common = simulated.common_edits(
-            devices, stubs=str(state_directory.resolve() / STUBS), machine=machine, rootless=info.rootless
-        )
-        edits = [simulated.device_edits(device, rootless=info.rootless) for device in devices]
         if directory is None:
             raise HostError(
                 f"simulated GPUs need a CDI spec in a directory that {info.name} reads "
                 f"({', '.join(info.spec_directories) or 'none is known'}), and none of them can be written",
                 hint="run as root, or set DRAHT_CDI_DIR to a directory that the engine reads and you may write",
             )
+        stubs = str(state_directory.resolve() / STUBS)
+        for part in parts or (whole,):
+            common = simulated.common_edits(part.devices, stubs=stubs, machine=machine, rootless=info.rootless)
+            edits = [simulated.device_edits(device, rootless=info.rootless) for device in part.devices]
+            makers.append((part, common, edits))
+    elif directory is None or cache is None:
+        return Delivery(
+            cdi_names=tuple(names),
+            env={} if parts else _environment(hold, whole),
+            parts={part.name: part.cdi_names for part in parts},
+        )
     else:
-        stubs = {}
-        if directory is None or cache is None:
-            return Delivery(cdi_names=tuple(names), env=env)
-        common, edits = _edits_of(cache, names)
-    common = msgspec.structs.replace(common, env=(*common.env, *(f"{name}={value}" for name, value in env.items())))
-    spec = cdi.Spec(
-        kind=KIND,
-        devices=tuple(cdi.Device(name=f"{hold}-{number}", container_edits=edit) for number, edit in enumerate(edits)),
-        container_edits=common,
-    )
+        makers = [(part, *_edits_of(cache, part.cdi_names)) for part in parts or (whole,)]
+    if parts:
+        # One device per container: what they have in common would otherwise say of each what is true of all.
+        spec = cdi.Spec(
+            kind=KIND,
+            devices=tuple(
+                cdi.Device(name=f"{hold}-{number}", container_edits=cdi.collect([_with(common, hold, part), *edits]))
+                for number, (part, common, edits) in enumerate(makers)
+            ),
+        )
+    else:
+        ((part, common, edits),) = makers
+        spec = cdi.Spec(
+            kind=KIND,
+            devices=tuple(
+                cdi.Device(name=f"{hold}-{number}", container_edits=edit) for number, edit in enumerate(edits)
+            ),
+            container_edits=_with(common, hold, part),
+        )
     spec, gids = _lowered(spec, info)
+    cdi_names = tuple(cdi.qualified_name(VENDOR, CLASS, device.name) for device in spec.devices)
     return Delivery(
-        cdi_names=tuple(cdi.qualified_name(VENDOR, CLASS, device.name) for device in spec.devices),
+        cdi_names=cdi_names,
         path=_path(directory, state_directory, hold),
         spec=spec,
         additional_gids=gids,
-        stubs=stubs,
+        stubs=simulated.stub_files([device for device in devices if device.simulated]),
+        parts={part.name: (name,) for part, name in zip(parts, cdi_names, strict=False)},
     )
+
+
+def _environment(hold: str, part: Part) -> dict[str, str]:
+    return {"DRAHT_HOLD": hold, "DRAHT_DEVICES": ",".join(device.id for device in part.devices), **part.env}
+
+
+def _with(common: cdi.ContainerEdits, hold: str, part: Part) -> cdi.ContainerEdits:
+    env = tuple(f"{name}={value}" for name, value in _environment(hold, part).items())
+    return msgspec.structs.replace(common, env=(*common.env, *env))
 
 
 def write(delivery: Delivery, *, state_directory: Path) -> None:

@@ -24,7 +24,7 @@ from draht.driver.process import condition
 from draht.driver.waiting import Demand, Ticket
 from draht.hardware.inventory import Device, Inventory
 from draht.host.errors import NotFreeError
-from draht.host.selection import Choice, Request, choose, demands, label
+from draht.host.selection import Ask, Choice, label
 
 __all__ = ["Attempt", "acquire", "moment"]
 
@@ -45,7 +45,7 @@ class Attempt:
     Attributes:
         database: The machine's database.
         inventory: What there is.
-        request: What is wanted.
+        ask: What is wanted.
         make: Choice → the hold to insert and the paths of the specs that will be written for it.
         outside: Units used outside draht → by whom; asked before every look, never inside a transaction.
         settle: Reconcile with the engines; the point of the database that has been compared with what runs.
@@ -57,7 +57,7 @@ class Attempt:
 
     database: Database
     inventory: Inventory
-    request: Request
+    ask: Ask
     make: Callable[[Choice], tuple[Hold, Sequence[str]]]
     outside: Callable[[], Mapping[str, str]]
     settle: Callable[[], audit.Point | None]
@@ -93,7 +93,7 @@ def acquire(attempt: Attempt) -> tuple[Hold, Choice]:
         NotFreeError: It has, but taken: by whom and since when is in the message.
         StateError: The database can't be used.
     """
-    wanted = demands(attempt.inventory, attempt.request)
+    wanted = attempt.ask.demands()
     deadline = attempt.monotonic() + attempt.wait
     point = attempt.settle()
     ticket: Ticket | None = None
@@ -158,7 +158,7 @@ def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None, sin
         look.before = [other for other in queue if ticket is None or other.number < ticket.number]
         look.taken = holds.held_units(tx)
         taken = look.taken.keys() | look.outside.keys()
-        choice = choose(attempt.inventory, attempt.request, taken)
+        choice = attempt.ask.choose(taken)
         if choice is not None:
             look.blocker = waiting.blocker(choice.units, look.before, taken)
         if choice is not None and look.blocker is None:
@@ -228,7 +228,7 @@ def _situation(attempt: Attempt, look: _Look) -> str:
             f"the free devices are for ticket {look.blocker.number} of {look.blocker.user}, "
             f"waiting since {moment(look.blocker.since)}"
         )
-    wanted = demands(attempt.inventory, attempt.request)
+    wanted = attempt.ask.demands()
     relevant = {unit for demand in wanted for units in demand.candidates for unit in units}
     candidates = [device for device in attempt.inventory.devices if device.units & relevant]
     free = [device for device in candidates if not device.units & (look.taken.keys() | look.outside.keys())]
@@ -239,8 +239,7 @@ def _situation(attempt: Attempt, look: _Look) -> str:
             by_use.setdefault(use, []).append(device)
     parts += [f"{holds.in_short(label(device) for device in used)} used by {use}" for use, used in by_use.items()]
     shown = "; ".join(parts[:4]) + (f"; and {len(parts) - 4} more" if len(parts) > 4 else "")
-    number = "all" if attempt.request.gpus == "all" else sum(demand.wanted for demand in wanted)
-    return f"{number} wanted, {len(free)} of {len(candidates)} free; {shown}"
+    return f"{attempt.ask.amount} wanted, {len(free)} of {len(candidates)} free; {shown}"
 
 
 def _has_any(hold: Hold, look: _Look, units: set[str]) -> bool:
