@@ -112,6 +112,8 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
     plain = all(step.computed is None and not step.optional and not step.test for step in steps)
     if plain and len(steps) == 1:
         return _one_step(root, steps[0].key)
+    if plain and len(steps) == 3 and all(type(step.key) is str for step in steps):
+        return _three_names(root, steps)
     kept = tuple((step.key, step.computed, step.optional, step.test) for step in steps)
 
     def followed(frame: Any) -> Any:
@@ -145,11 +147,31 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
 def _one_step(root: Closure, key: Any) -> Closure:
     def followed(frame: Any) -> Any:
         value = root(frame)
+        if isinstance(value, Map):
+            found = value.find(key)
+            if found is MISSING:
+                raise no_such_key(key)
+            return found
         if type(value) is Optional:
             if value.value is MISSING:
                 return NONE
             found = present(value.value, key)
             return NONE if found is MISSING else Optional(found)
         return index(value, key)
+
+    return followed
+
+
+def _three_names(root: Closure, steps: Sequence[Step]) -> Closure:
+    """``device.attributes["domain"].id``, which is most of what selectors read."""
+    first, second, third = (step.key for step in steps)
+    long_way = path(path(root, steps[:2]), steps[2:])
+
+    def followed(frame: Any) -> Any:
+        try:
+            return root(frame).entries[first].entries[second].entries[third]
+        except (KeyError, AttributeError):
+            # Something isn't there, or is no map.
+            return long_way(frame)
 
     return followed
