@@ -208,10 +208,10 @@ func invocations(allocator structured.Allocator) int64 {
 // errorClasses name the kinds of errors by what their texts say, as draht names them; the first one that fits counts.
 var errorClasses = []struct{ says, class string }{
 	{"feature is disabled", "feature-disabled"},
-	{"CEL expression empty", "selector-empty"},
-	{"missing device class name", "class-unnamed"},
-	{"could not retrieve device class", "class-missing"},
-	{"unsupported count mode", "mode-unknown"},
+	{"CEL expression empty", "selector-unsupported"},
+	{"missing device class name", "class-name-missing"},
+	{"could not retrieve device class", "class-not-found"},
+	{"unsupported count mode", "allocation-mode-unknown"},
 	{"is currently being updated", "pool-incomplete"},
 	{"is currently invalid", "pool-invalid"},
 	{"exceeds the claim limit", "too-many-devices"},
@@ -221,7 +221,7 @@ var errorClasses = []struct{ says, class string }{
 	{"CEL runtime error", "selector-runtime"},
 	{"compile derived attribute", "derived-compile"},
 	{"evaluate derived attribute", "derived-runtime"},
-	{"because a claim constraint would not be satisfied", "constraint-violated"},
+	{"because a claim constraint would not be satisfied", "constraint-all"},
 	{"cannot be represented in the device's range arithmetic", "capacity-unrepresentable"},
 	{"capacity value is negative", "capacity-negative"},
 	{"node selector", "node-selector"},

@@ -31,6 +31,20 @@ class Features:
     partitionable_devices: bool = False
     prioritized_list: bool = False
 
+    @property
+    def experimental(self) -> bool:
+        """Whether upstream decides with its experimental code, which it takes once a feature needs that.
+
+        The code before it, which decides under the default gates of 1.36 and 1.37, knows nothing of
+        ``skipNodeOperations``: it allocates such devices like any other and doesn't copy the field.
+        """
+        return (
+            self.compatibility_groups
+            or self.derived_attributes
+            or self.list_type_attributes
+            or self.optional_node_operations
+        )
+
     @staticmethod
     def of_kubernetes(release: str) -> Features:
         """What a release of Kubernetes does when its feature gates are left alone.

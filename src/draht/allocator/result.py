@@ -81,7 +81,8 @@ def _device(
     alternative = problem.plan.alternatives[which]
     driver, pool, name = row.id(position)
     device = row.device(position)
-    binding = problem.plan.features.device_binding_and_status
+    features = problem.plan.features
+    binding = features.device_binding_and_status
     share = None
     consumed: dict[str, str | int] = {}
     if problem.multi >> position & 1:
@@ -99,7 +100,7 @@ def _device(
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
         share_id=share,
         consumed_capacity=consumed,
-        skip_node_operations=row.slice(position).spec.skip_node_operations,
+        skip_node_operations=row.slice(position).spec.skip_node_operations if features.experimental else (),
     )
 
 

@@ -54,7 +54,8 @@ class Tester:
                 if device.binding_conditions and not features.device_binding_and_status:
                     self.hidden |= bit
                 operations = pool.slices[index].spec.skip_node_operations
-                if operations and not (features.optional_node_operations and row.skips_operations):
+                allowed = features.optional_node_operations and row.skips_operations
+                if operations and features.experimental and not allowed:
                     self.inoperable |= bit
                 if device.consumes_counters and not features.partitionable_devices:
                     self.partitions |= bit
