@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 
 from draht.allocator.prune.model import Choice, Model, Root, Rule
 
-__all__ = ["Alternative", "Constraint", "Device", "Instance", "TooLongError", "instance", "model_of", "slow_search"]
+__all__ = [
+    "PROFILES",
+    "Alternative",
+    "Constraint",
+    "Device",
+    "Instance",
+    "TooLongError",
+    "instance",
+    "model_of",
+    "slow_search",
+]
 
 WIDTH = 8
 
@@ -207,15 +217,22 @@ def model_of(case: Instance) -> tuple[Model, Root]:
     shifts: dict[str, int] = {}
     for name in case.available:
         shifts[name] = len(shifts) * (WIDTH + 1)
-    guards = sum(1 << shift + WIDTH for shift in shifts.values())
-    remaining = guards + sum(amount << shifts[name] for name, amount in case.available.items())
+    guard = 1 << WIDTH
+    remaining = sum(guard + amount << shifts[name] for name, amount in case.available.items())
     multi = sum(1 << p for p, device in enumerate(case.devices) if device.multi)
     needs = tuple(sum(amount << shifts[name] for name, amount in device.needs.items()) for device in case.devices)
+    guards = tuple(sum(guard << shifts[name] for name in device.needs) for device in case.devices)
+    mask = 2 * guard - 1
     fields = tuple(
-        tuple(shifts[name] for name in (*device.needs, *([f"capacity{p}"] if device.multi else [])))
+        tuple((shifts[name], mask) for name in (*device.needs, *([f"capacity{p}"] if device.multi else [])))
         for p, device in enumerate(case.devices)
     )
-    groups = tuple(() if device.groups is None else ((device.block, device.groups),) for device in case.devices)
+    bits = {"a": 2, "b": 4}
+    groups = tuple(
+        () if device.groups is None else ((device.block, sum(bits[g] for g in device.groups) or 1),)
+        for device in case.devices
+    )
+    take_guards = tuple(guard << shifts[f"capacity{p}"] if d.multi else 0 for p, d in enumerate(case.devices))
     rules = []
     slots = []
     claim_of = []
@@ -244,98 +261,119 @@ def model_of(case: Instance) -> tuple[Model, Root]:
                             one.take << shifts[f"capacity{p}"] if device.multi else 0
                             for p, device in enumerate(case.devices)
                         ),
+                        take_guards,
                     )
                     for one in alternatives
                 )
             )
             claim_of.append(claim)
-    model = Model(
-        len(case.devices), tuple(slots), tuple(claim_of), tuple(rules), multi, needs, guards, WIDTH, fields, groups
-    )
-    return model, Root(sum(1 << p for p in case.used), remaining, sum(1 << p for p in case.shared))
+    model = Model(len(case.devices), tuple(slots), tuple(claim_of), tuple(rules), multi, needs, guards, fields, groups)
+    used = sum(1 << p for p in case.used)
+    return model, Root(used, remaining, sum(1 << p for p in case.shared), (None,) * 4)
 
 
-def instance(seed: int) -> Instance:
+PROFILES = ("mixed", "values", "errors", "admin", "partitions", "shares", "lists", "groups", "blocks")
+
+
+def instance(seed: int, profile: str = "") -> Instance:
     """A random instance with the symmetries that pruning lives on: equal blocks, few values, tight amounts."""
     chance = random.Random(seed)
-    lists = chance.random() < 0.15
-    layout = chance.choice(["flat", "flat", "partitions", "partitions", "shares", "mixed"])
-    devices: list[Device] = []
-    available: dict[str, int] = {}
-    grouped = layout == "partitions" and chance.random() < 0.3
-    for block in range(chance.randint(1, 4)):
-        kind = chance.choice(["flat", "partitions", "shares"]) if layout == "mixed" else layout
-        group = chance.randint(0, 1)
-        if kind == "flat":
-            devices += [
-                Device({"model": (group,), "near": (block // 2,)}, block=block) for _ in range(chance.randint(1, 4))
-            ]
-        elif kind == "partitions":
-            available[f"memory{block}"] = chance.choice([4, 4, 4, 3, 7])
-            sizes = chance.choice([[4, 2, 2, 1, 1], [2, 2, 1, 1], [1, 1, 1, 2]])
-            for size in sizes:
-                names = None
-                if grouped:
-                    names = frozenset(chance.choice([["a"], ["b"], ["a", "b"], []]))
-                devices.append(
-                    Device(
-                        {"model": (group,), "near": (block,), "size": (size,)},
-                        {f"memory{block}": size},
-                        names,
-                        block=block,
-                    )
-                )
-        else:
-            available[f"capacity{len(devices)}"] = chance.choice([8, 8, 8, 5, 10])
-            devices.append(Device({"model": (group,), "near": (block // 2,)}, multi=True, block=block))
-            if chance.random() < 0.3:
-                available[f"memory{block}"] = 2
-                devices[-1].needs = {f"memory{block}": 2}
-                devices.append(Device({"model": (group,)}, {f"memory{block}": 1}, block=block))
-    devices = devices[:14]
-    for position, device in enumerate(devices):
-        device.values["id"] = (position,)
-        if chance.random() < 0.05:
-            device.values.pop(chance.choice(list(device.values)))
-        if lists:
-            for name in ("model", "near"):
-                if name in device.values:
-                    device.values[name] = tuple({*device.values[name], chance.randint(0, 2)})
+    profile = profile or PROFILES[seed % len(PROFILES)]
+    devices, available = _hardware(chance, profile)
     claims = []
     constraints = []
-    errors = chance.random() < 0.2
-    admin = chance.random() < 0.15
-    for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        requests = []
-        for _ in range(chance.randint(1, 4)):
-            alternatives = []
-            for _ in range(chance.choice([1, 1, 1, 1, 2, 3])):
-                base = _selected(chance, devices)
-                one = Alternative(chance.choice([1, 1, 1, 2, 2, 3, 4]), base, take=chance.choice([3, 3, 4, 5, 2]))
-                one.everything = chance.random() < 0.06
-                if errors and not one.everything and chance.random() < 0.5:
-                    one.errors = {p for p in range(len(devices)) if chance.random() < 0.15}
-                    one.candidates -= one.errors
-                one.admin = admin and chance.random() < 0.5
-                alternatives.append(one)
-            requests.append(alternatives)
+    for _ in range(chance.choice([1, 1, 1, 2, 3] if profile != "admin" else [1, 2, 2])):
+        requests = [_request(chance, profile, devices) for _ in range(chance.randint(1, 4))]
         claims.append(requests)
-        mine = []
-        for _ in range(chance.choice([0, 0, 1, 1, 2])):
-            everyone = set(range(len(requests)))
-            subject = everyone if chance.random() < 0.6 else {r for r in everyone if chance.random() < 0.6}
-            # A constraint on an "All" request is refused by the search under test.
-            subject -= {r for r, alternatives in enumerate(requests) if any(one.everything for one in alternatives)}
-            mine.append(
-                Constraint(chance.choice(["model", "near", "near", "size", "id"]), chance.random() < 0.35, subject)
-            )
-        constraints.append(mine)
-    used = {p for p in range(len(devices)) if chance.random() < 0.12} if chance.random() < 0.5 else set()
+        constraints.append(_constraints(chance, profile, requests))
+    used = {p for p in range(len(devices)) if chance.random() < 0.15} if chance.random() < 0.5 else set()
     shared = {p for p, d in enumerate(devices) if d.multi and chance.random() < 0.3} - used
     for position in shared:
         for name, amount in devices[position].needs.items():
             available[name] = max(0, available[name] - amount)
-    return Instance(devices, claims, constraints, available, used, shared, lists)
+    return Instance(devices, claims, constraints, available, used, shared, profile == "lists")
+
+
+def _hardware(chance: random.Random, profile: str) -> tuple[list[Device], dict[str, int]]:
+    layout = {
+        "partitions": "partitions",
+        "groups": "partitions",
+        "shares": "shares",
+        "values": "flat",
+        "blocks": "partitions",
+    }.get(profile, chance.choice(["flat", "partitions", "shares", "mixed"]))
+    devices: list[Device] = []
+    available: dict[str, int] = {}
+    sizes = chance.choice([[4, 2, 2, 1, 1], [2, 2, 1, 1], [1, 1, 1, 2], [2, 1, 1]])
+    width = chance.randint(1, 4)
+    memory = chance.choice([[4], [4, 3], [2, 3], [7]])
+    paid = chance.random() < 0.5
+    for block in range(chance.randint(2, 4)):
+        kind = chance.choice(["flat", "partitions", "shares"]) if layout == "mixed" else layout
+        values = {
+            "model": (chance.randint(0, 1),),
+            "near": (block if profile == "blocks" or chance.random() < 0.6 else block // 2,),
+        }
+        if kind == "flat":
+            members = [Device({**values, "rank": (rank % 2,)}, block=block) for rank in range(width)]
+        elif kind == "partitions":
+            available[f"memory{block}"] = chance.choice(memory)
+            members = [
+                Device({**values, "size": (size,), "rank": (rank % 2,)}, {f"memory{block}": size}, block=block)
+                for rank, size in enumerate(sizes)
+            ]
+            if profile == "groups":
+                for device in members:
+                    device.groups = frozenset(chance.choice([["a"], ["b"], ["a", "b"], []]))
+        else:
+            available[f"capacity{len(devices)}"] = chance.choice([8, 8, 8, 5, 10])
+            members = [Device({**values, "rank": (block % 2,)}, multi=True, block=block)]
+            if paid:
+                available[f"memory{block}"] = 2
+                members[0].needs = {f"memory{block}": chance.choice([1, 2])}
+                members.append(Device({**values, "rank": (1,)}, {f"memory{block}": 1}, block=block))
+        devices += members
+    devices = devices[:13]
+    for position, device in enumerate(devices):
+        device.values["id"] = (position,)
+        if chance.random() < 0.04:
+            device.values.pop(chance.choice(list(device.values)))
+        if profile == "lists":
+            for name in {"model", "near"} & set(device.values):
+                device.values[name] = tuple({*device.values[name], chance.randint(0, 2)})
+    return devices, available
+
+
+def _request(chance: random.Random, profile: str, devices: list[Device]) -> list[Alternative]:
+    alternatives = []
+    for _ in range(chance.choice([1, 1, 1, 1, 2, 3])):
+        one = Alternative(
+            chance.choice([1, 1, 1, 2, 2, 3, 4]), _selected(chance, devices), take=chance.choice([3, 3, 4, 5, 2])
+        )
+        one.everything = chance.random() < 0.05
+        if profile == "errors" and not one.everything and chance.random() < 0.5:
+            one.errors = {chance.randrange(len(devices)) for _ in range(chance.choice([1, 1, 2]))}
+            one.candidates -= one.errors
+        one.admin = profile == "admin" and chance.random() < 0.5
+        alternatives.append(one)
+    return alternatives
+
+
+def _constraints(chance: random.Random, profile: str, requests: list[list[Alternative]]) -> list[Constraint]:
+    found = []
+    names = {
+        "values": ["model", "near", "rank"],
+        "lists": ["model", "near"],
+        "partitions": ["near", "near", "size"],
+        "blocks": ["near"],
+    }
+    for _ in range(chance.choice([0, 1, 1, 2] if profile != "values" else [2, 2, 3])):
+        subject = {r for r in range(len(requests)) if chance.random() < 0.75}
+        # A constraint on an "All" request is refused by the search under test.
+        subject -= {r for r, alternatives in enumerate(requests) if any(one.everything for one in alternatives)}
+        name = chance.choice(names.get(profile, ["model", "near", "near", "size", "rank", "id"]))
+        found.append(Constraint(name, chance.random() < 0.3, subject))
+    return found
 
 
 def _selected(chance: random.Random, devices: list[Device]) -> set[int]:
@@ -343,11 +381,13 @@ def _selected(chance: random.Random, devices: list[Device]) -> set[int]:
     how = chance.random()
     if how < 0.45:
         return everyone
-    if how < 0.65:
+    if how < 0.6:
         return {p for p in everyone if devices[p].values.get("model") == (1,)} or everyone
-    if how < 0.8:
+    if how < 0.75:
         size = chance.choice([1, 2])
         return {p for p in everyone if devices[p].values.get("size", (size,)) == (size,)}
-    if how < 0.9:
+    if how < 0.85:
+        return {p for p in everyone if devices[p].values.get("rank") == (0,)} or everyone
+    if how < 0.93:
         return {p for p in everyone if p < 4}
     return {p for p in everyone if chance.random() < 0.6}

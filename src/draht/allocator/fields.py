@@ -63,10 +63,12 @@ class Field:
 class FieldPacker:
     """Lays fields out one after the other."""
 
-    __slots__ = ("size",)
+    __slots__ = ("negative", "size")
 
     def __init__(self) -> None:
         self.size = 0
+        # Whether some need is negative: then a device can make room for another one.
+        self.negative = False
 
     def add(self, value: Quantity, needs: Iterable[Quantity]) -> Field:
         """A field for an amount of which these needs may be taken, each any number of times while it fits."""
@@ -74,6 +76,7 @@ class FieldPacker:
         exponent = min((q.exponent for q in wanted if q.mantissa), default=0)
         total = abs(exact_sum(((1, value),), exponent))
         gains = sum(-min(0, exact_sum(((1, q),), exponent)) for q in wanted)
+        self.negative = self.negative or gains > 0
         width = (total + 64 * gains).bit_length() + 1
         made = Field(self.size, width, exponent)
         self.size += width + 1

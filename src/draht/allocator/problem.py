@@ -75,6 +75,8 @@ class Problem:
         guards: For each position the guard bits of its pool's counters; () as above.
         group_sets: For each position the compatibility groups of what it consumes, as (index into `State.groups`,
             bits); () where no device has any.
+        negative: Whether a device consumes a negative amount, so that taking it makes room for others.
+        derived: What others derive from the problem and keep with it.
         has_invalid: Whether a pool is invalid: without a solution that is a `NodeError`.
         strict: Whether something about the problem forbids any reasoning by symmetry (mode All with constraints, or
             order-dependent constraints, errors in derived attributes, compatibility groups).
@@ -86,12 +88,14 @@ class Problem:
         "_group_indexes",
         "_groups",
         "choices",
+        "derived",
         "failure",
         "group_sets",
         "guards",
         "has_invalid",
         "multi",
         "needs",
+        "negative",
         "plan",
         "size",
         "strict",
@@ -133,6 +137,8 @@ class Problem:
         self.guards: tuple[int, ...] = ()
         self.group_sets: tuple[tuple[tuple[int, int], ...], ...] = ()
         self.strict = True
+        self.negative = False
+        self.derived: dict[Any, Any] = {}
         self._groups = Groups()
         self._group_indexes: dict[tuple[int, str], int] = {}
         self._capacity_fields: dict[tuple[int, str], Field] = {}
@@ -149,8 +155,10 @@ class Problem:
                     self.group_sets = self._grouped(row)
         self.tables = tuple(assembly.tables)
         self.choices = self._packed(row, assembly.choices, packer)
+        self.negative = packer.negative
         self.strict = (
-            any(self.group_sets)
+            self.negative
+            or any(self.group_sets)
             or any(table.ordered for tables in self.tables for table in tables)
             or any(choice.late_failures or (choice.collected and choice.sources) for choice in self.choices)
         )

@@ -4,24 +4,21 @@ Owns: the state of a block at a search node, in a form that is equal for blocks 
 whether one failed choice rules out another one in an isomorphic block.
 
 **Rule 1b.** After device x of block P failed at a search node, skip a later device y of block Q if P and Q are
-isomorphic (`Block.kind`) with x and y in corresponding classes, and in the state of this node
+isomorphic (`Block.kind`), x and y are in corresponding classes, and in the state of this node remaining amounts, share
+flags, allowed values, common list elements, compatibility groups and, class by class, the number of free devices agree.
 
-1. remaining amounts, share flags, allowed values, placed compatibility groups and, class by class, the number of free
-   devices agree, and
-2. class by class, P has at least as many free devices after x as Q after y, and
-3. class by class, Q has at least as many free devices after x as P after y.
+Safe because: let C be the devices that this request has already at this node, and y + Z a completion of it, Z the
+further devices of this request. Exchange P and Q, class by class, in y + Z and in everything that later requests take:
+all tests see equal bits, needs, remaining amounts and values (renamed), so C + x + Z' is acceptable with the later
+choices (F1). As a set sorted by position, C + x + Z' either begins with C + x, then it lies in x's subtree; or some
+device of Z' comes before x or before one of C, then it was reached earlier in this request, because the search takes
+sets in lexicographic order (F2). Either way it failed before, so y has no completion.
+No error hides: x's subtree and all that came before it in this request ended without error. So (F4) this alternative
+has no free error position up to the last one looked at, and x's block none that corresponds to one of y's; requests
+entered below y correspond to requests entered before, and error bits are part of the class.
 
-Safe because: exchange the blocks P and Q in a completion of y, class by class. The rest of this request uses positions
-after y only (F2): those in Q become devices of P that must lie after x, which is what 2 allows; those in P become
-devices of Q after x, which is 3; positions in other blocks lie after y, hence after x. Later requests start at position
-0 and need only equal numbers of free devices, which is 1. All tests see equal bits, needs, remaining amounts and values
-(renamed), so the result is acceptable (F1) and x would have had a completion.
-No error hides: an error position of this alternative after y is after x, free below x as it is below y, and would have
-ended x's subtree if this request had a further device to take; later requests were entered below x in the same state
-up to the exchange, and error bits are part of the class.
-
-Not used with admin access (the status of a device is then more than free or used), nor for a class that may be
-allocated several times unless the block states say that everything about it agrees (they do: amounts and flags).
+Not used with admin access (the status of a device is then more than free or used). A device that may be allocated
+several times takes part: everything about it, amounts and flag, is in the block's state.
 """
 
 from __future__ import annotations
@@ -32,14 +29,13 @@ from draht.allocator.prune.model import Model
 from draht.allocator.prune.state import State
 from draht.allocator.prune.symmetry import Block, Symmetry
 
-__all__ = ["BlockStates", "dominated"]
+__all__ = ["BlockStates", "alike_blocks"]
 
 
 class BlockStates:
     """Interns the state of blocks during one search, so that equal states of isomorphic blocks have equal numbers."""
 
     def __init__(self, model: Model) -> None:
-        self._field_mask = (1 << model.width) - 1
         self._admin = model.admin
         self._raw: dict[tuple[Any, ...], int] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
@@ -47,12 +43,8 @@ class BlockStates:
         for rules in model.rules:
             self._offsets.append(self._offsets[-1] + len(rules))
 
-    def number(self, block: Block, state: State, claim: int, relevant: int, split: int) -> int:
-        """The number of this block's state.
-
-        `relevant` are the positions that any remaining alternative may look at. `split` are those that the current
-        request may still take; devices in it are counted apart from the others.
-        """
+    def number(self, block: Block, state: State, claim: int, relevant: int) -> int:
+        """The number of this block's state; `relevant` are the positions that a remaining alternative may look at."""
         mask = block.mask & relevant
         free = mask & ~state.used
         mine = mask & state.mine
@@ -60,43 +52,36 @@ class BlockStates:
         allowed = tuple([value & mask for value in state.allowed])
         remaining = state.remaining & block.field_mask
         shared = state.shared & block.mask
+        took = state.took & mask
         running = state.running if block.values and any(state.running) else ()
-        groups = state.groups if block.sets else ()
-        raw = (block.mask, claim, free, mine, used, split & mask, allowed, remaining, shared, running, groups)
+        groups = tuple([state.groups[counter_set] for counter_set in block.sets])
+        raw = (block.mask, claim, free, mine, used, allowed, remaining, shared, took, running, groups)
         number = self._raw.get(raw)
         if number is None:
             number = self._raw[raw] = self._canonical(block, raw)
         return number
 
     def _canonical(self, block: Block, raw: tuple[Any, ...]) -> int:
-        _, claim, free, mine, used, split, allowed, remaining, shared, running, groups = raw
+        _, claim, free, mine, used, allowed, remaining, shared, took, running, groups = raw
         content = (
             block.kind,
-            self.statuses(block, free, mine, used, split),
+            self.statuses(block, free, mine, used),
             self.values(block, allowed),
             self.amounts(block, remaining),
             self.shares(block, shared),
+            self.taken(block, took),
             self.common(block, claim, running),
-            self.placed(block, groups),
+            self.placed(groups),
         )
         return self._numbers.setdefault(content, len(self._numbers))
 
-    def statuses(self, block: Block, free: int, mine: int, used: int, split: int) -> tuple[Any, ...]:
-        """Per class, how many devices are free, and with admin access how many this claim holds and others hold.
-
-        Each counts what the current request may still take apart from the rest.
-        """
-        others = used & ~mine
+    def statuses(self, block: Block, free: int, mine: int, used: int) -> tuple[Any, ...]:
+        """Per class, how many devices are free, and with admin access how many this claim and others hold."""
+        if not used:
+            return tuple([(members & free).bit_count() for members in block.classes])
         return tuple(
             [
-                (
-                    (members & free & split).bit_count(),
-                    (members & free & ~split).bit_count(),
-                    (members & mine & split).bit_count(),
-                    (members & mine & ~split).bit_count(),
-                    (members & others & split).bit_count(),
-                    (members & others & ~split).bit_count(),
-                )
+                ((members & free).bit_count(), (members & mine).bit_count(), (members & used).bit_count())
                 for members in block.classes
             ]
         )
@@ -107,11 +92,15 @@ class BlockStates:
 
     def amounts(self, block: Block, remaining: int) -> tuple[Any, ...]:
         """Per field, what remains."""
-        return tuple([remaining >> shift & self._field_mask for shift in block.shifts])
+        return tuple([remaining >> shift & mask for shift, mask in block.fields])
 
     def shares(self, block: Block, shared: int) -> tuple[Any, ...]:
         """Per class, whether the device holds a share, so that its needs aren't charged again."""
         return tuple([bool(members & shared) for members in block.classes]) if shared else ()
+
+    def taken(self, block: Block, took: int) -> tuple[Any, ...]:
+        """Per class, whether the current request has the device and so can't take it although it is free."""
+        return tuple([bool(members & took) for members in block.classes]) if took else ()
 
     def common(self, block: Block, claim: int, running: tuple[int | None, ...]) -> tuple[Any, ...]:
         """Per match constraint with lists, the values that the devices so far have in common.
@@ -126,37 +115,20 @@ class BlockStates:
             ]
         )
 
-    def placed(self, block: Block, groups: tuple[tuple[int, frozenset[str]], ...]) -> tuple[Any, ...]:
+    def placed(self, groups: tuple[int | None, ...]) -> tuple[Any, ...]:
         """Per counter set, the compatibility groups that devices placed on it have in common."""
-        return tuple([(block.sets.index(name), names) for name, names in groups if name in block.sets])
+        return groups
 
 
-def dominated(
-    symmetry: Symmetry,
-    states: BlockStates,
-    failed: int,
-    position: int,
-    claim: int,
-    state: State,
-    looked_at: int,
-    candidates: int,
+def alike_blocks(
+    parts: Symmetry, states: BlockStates, failed: int, position: int, claim: int, state: State, looked_at: int
 ) -> bool:
-    """Whether the failure of position `failed` at this node rules out the later `position`, in another block.
+    """Rule 1b: whether the failure of one position at this node rules out a later one in another block.
 
-    `looked_at` are the positions that matter from here on, `candidates` those that the current request may take.
+    `looked_at` are the positions that matter from here on.
     """
-    one = symmetry.blocks[symmetry.block_of[failed]]
-    other = symmetry.blocks[symmetry.block_of[position]]
-    if one.kind != other.kind or one is other or symmetry.index_of[failed] != symmetry.index_of[position]:
+    one = parts.blocks[parts.block_of[failed]]
+    other = parts.blocks[parts.block_of[position]]
+    if one.kind != other.kind or one is other or parts.index_of[failed] != parts.index_of[position]:
         return False
-    if states.number(one, state, claim, looked_at, 0) != states.number(other, state, claim, looked_at, 0):
-        return False
-    free = candidates & ~state.used
-    after_failed = free & -1 << failed + 1
-    after = free & -1 << position + 1
-    for mine, theirs in zip(one.classes, other.classes, strict=True):
-        if (mine & after_failed).bit_count() < (theirs & after).bit_count():
-            return False
-        if (theirs & after_failed).bit_count() < (mine & after).bit_count():
-            return False
-    return True
+    return states.number(one, state, claim, looked_at) == states.number(other, state, claim, looked_at)

@@ -39,10 +39,10 @@ def error_gate(model: Model, slot: int, current: Choice | None, state: State) ->
     return False
 
 
-def infeasible(model: Model, slot: int, current: Choice | None, need: int, split: int, state: State) -> bool:
+def infeasible(model: Model, slot: int, current: Choice | None, need: int, ahead: int, state: State) -> bool:
     """Whether the requests from `slot` on can't all be satisfied.
 
-    With `current`, the request at `slot` is in progress: `need` devices are missing and lie in `split`.
+    With `current`, the request at `slot` is in progress: `need` devices are missing and lie in `ahead`.
     """
     if slot >= len(model.slots):
         return False
@@ -51,7 +51,7 @@ def infeasible(model: Model, slot: int, current: Choice | None, need: int, split
     for index in range(slot, len(model.slots)):
         same_claim = model.claim_of[index] == claim
         if current is not None and index == slot:
-            usable = _usable(model, current, index, state, same_claim) & split
+            usable = _usable(model, current, index, state, same_claim) & ahead
             if usable.bit_count() < need:
                 return True
             wanted.append((need, usable, 0 if current.admin else 1, current.rules if same_claim else ()))

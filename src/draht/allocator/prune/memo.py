@@ -4,17 +4,21 @@ Owns: the canonical key of a search node.
 
 **Rule 2.** The key is the position of the search (request, alternative, devices taken of it) with the sorted list of
 the states of all blocks that remaining requests can look at. A block's state (see `blocks`) holds its kind, per class
-the number of free devices that the current request may still take and of the others, the values that constraints still
-allow, remaining amounts, share flags, running intersections and, with admin access, what the claim holds already.
-If a node with this key failed without error, a node with the same key is skipped.
+the number of free devices, the values that constraints still allow, remaining amounts, share flags, list elements in
+common, compatibility groups and, with admin access, how many devices this claim and others hold.
+If a node with this key failed without error, a node with the same key is skipped. Where in the order of devices the
+request has arrived is *not* part of the key.
 
-Safe because: equal keys give a one-to-one map between the devices of both nodes that keeps blocks together, classes
-apart and every status. A completion of one node becomes a completion of the other: the current request needs devices
-"after start", which are counted apart; later requests need free devices of a class; all tests see the same bits,
-needs, amounts and (renamed) values (F1, F2). Devices that no remaining alternative may look at, and blocks that have no
-other ones, decide nothing: amounts and values belong to blocks.
-No error hides: if the failed node met no error it had no free error position where it looked (F4); where the other
-node looks is the same up to the map, and error bits are part of the class.
+Safe because: equal keys give a one-to-one map from the devices of the later node B to those of the failed node A that
+keeps blocks together, classes apart and every status. Let Z be what the current request takes further in a completion
+of B. Mapped to A, all tests see the same bits, needs, amounts and (renamed) values, so A's devices with Z' and the
+mapped later choices are acceptable (F1). Sorted by position, A's devices with Z' either begin with A's devices, then
+they lie below A; or a device of Z' comes before one of A's, then they were reached before A, because a request takes
+sets in lexicographic order (F2). Either way they failed, so B has no completion.
+Devices that no remaining alternative may look at, and blocks that have no other ones, decide nothing: amounts and
+values belong to blocks.
+No error hides: when A failed, its request had looked at every free position of its alternative without error (F4), and
+every request entered below B corresponds to one that was entered below or before A; error bits are part of the class.
 The number of results isn't part of the key: a model can't reach their limit (F3).
 """
 
@@ -46,11 +50,8 @@ def canonical_key(
     claim: int,
     state: State,
     looked_at: int,
-    split: int,
 ) -> tuple[object, ...]:
     """The key of a search node at `position` (request, alternative, taken)."""
-    numbers = [
-        states.number(block, state, claim, looked_at, split) for block in symmetry.blocks if block.mask & looked_at
-    ]
+    numbers = [states.number(block, state, claim, looked_at) for block in symmetry.blocks if block.mask & looked_at]
     numbers.sort()
     return (*position, *numbers)

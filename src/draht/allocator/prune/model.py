@@ -37,7 +37,7 @@ class Choice:
     `candidates` passed every test that doesn't change during a search. `errors` are positions where upstream fails for
     good when it looks at them while they are free. `fixed` is the list of an "All" request, in its order. `rules` are
     indexes into the rules of the claim. `takes[position]` is the packed amount that one share takes, for devices that
-    may be allocated more than once; empty when there are none.
+    may be allocated more than once, `take_guards[position]` the guard bits of these fields; empty when there are none.
     """
 
     count: int
@@ -47,6 +47,7 @@ class Choice:
     fixed: tuple[int, ...] | None = None
     rules: tuple[int, ...] = ()
     takes: tuple[int, ...] = ()
+    take_guards: tuple[int, ...] = ()
 
     @property
     def fixed_mask(self) -> int:
@@ -89,10 +90,11 @@ class Model:
     """The whole of what the search decides on.
 
     `slots[i]` are the alternatives of the i-th request over all claims, `claim_of[i]` its claim, `rules[c]` the
-    constraints of claim c. `needs[position]` is charged when a device is taken: once per device while it is in `multi`,
-    else each time. Amounts are fields of one integer; `guards` has a bit above each field that survives a subtraction
-    only if the field was large enough. `fields[position]` are the shifts of all fields that a position may charge,
-    `width` the bits of one field without its guard. `groups[position]` are the compatibility groups by counter set.
+    constraints of claim c. Devices in `multi` may be taken any number of times. `needs[position]` is charged when a
+    device is taken, for one in `multi` only the first time. Amounts are fields of one integer: a field has its guard
+    bit on top, which survives a subtraction only if the amount was large enough; `guards[position]` are the guard bits
+    that must survive. `fields[position]` are the fields that a position may charge, as (shift, mask with the guard).
+    `groups[position]` are the compatibility groups of what it consumes, as (index of the counter set, bits).
     """
 
     size: int
@@ -101,10 +103,9 @@ class Model:
     rules: tuple[tuple[Rule, ...], ...]
     multi: int = 0
     needs: tuple[int, ...] = ()
-    guards: int = 0
-    width: int = 0
-    fields: tuple[tuple[int, ...], ...] = ()
-    groups: tuple[tuple[tuple[int, frozenset[str]], ...], ...] = ()
+    guards: tuple[int, ...] = ()
+    fields: tuple[tuple[tuple[int, int], ...], ...] = ()
+    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
     derived: dict[object, object] = field(default_factory=dict, compare=False)
 
     @property
@@ -117,11 +118,11 @@ class Model:
 class Root:
     """Where a search starts: used positions, remaining amounts (guard bits set), devices that hold a share already.
 
-    `groups` is the running intersection of compatibility groups by counter set; no entry where nothing is placed, an
-    empty set for "only devices without groups".
+    `groups` has for each counter set the compatibility groups that all devices placed on it have in common, as bits;
+    None where nothing is placed. Devices without groups have a bit of their own.
     """
 
     used: int = 0
     remaining: int = 0
     shared: int = 0
-    groups: tuple[tuple[int, frozenset[str]], ...] = ()
+    groups: tuple[int | None, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from draht.allocator.prune.blocks import BlockStates, dominated
+from draht.allocator.prune.blocks import BlockStates, alike_blocks
 from draht.allocator.prune.counting import error_gate, infeasible
 from draht.allocator.prune.memo import canonical_key
 from draht.allocator.prune.model import Choice, Model
@@ -26,15 +26,17 @@ class Rules:
     """Which rules a pruned search uses; None switches one off.
 
     `partition` makes blocks and classes, `states` names the states of blocks; rules 1, 1b and 2 need both. `classes` is
-    rule 1, `dominated` rule 1b, `key` rule 2 (without it, rule 0 if `exact`), `infeasible` rule 3, and `gate` says
+    rule 1, `blocks` rule 1b, `key` rule 2 (without it, rule 0 if `exact`), `infeasible` rule 3, and `gate` says
     where rule 3 must be off.
     """
 
     partition: Callable[[Model], Symmetry] = symmetry
     states: Callable[[Model], BlockStates] = BlockStates
     classes: Callable[[Symmetry, Choice | None, State, int, int], bool] | None = alike
-    dominated: Callable[..., bool] | None = dominated
-    key: Callable[..., tuple[object, ...]] | None = canonical_key
+    blocks: Callable[[Symmetry, BlockStates, int, int, int, State, int], bool] | None = alike_blocks
+    key: Callable[[Symmetry, BlockStates, tuple[int, int, int], int, State, int], tuple[object, ...]] | None = (
+        canonical_key
+    )
     exact: bool = True
     infeasible: Callable[[Model, int, Choice | None, int, int, State], bool] | None = infeasible
     gate: Callable[[Model, int, Choice | None, State], bool] = error_gate

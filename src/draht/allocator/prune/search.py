@@ -47,7 +47,6 @@ class _Frame:
 
     __slots__ = (
         "alternative",
-        "candidates",
         "choice",
         "key",
         "looked_at",
@@ -67,7 +66,6 @@ class _Frame:
         self.state = state
         self.key: tuple[object, ...] | None = None
         self.todo = 0
-        self.candidates = 0
         self.looked_at = 0
         self.position = -1
         self.tried: list[int] = []
@@ -150,10 +148,12 @@ class _Search:
             return True
         if slot and model.claim_of[slot] != model.claim_of[slot - 1]:
             state = enter_claim(model, state, model.claim_of[slot])
+        elif state.took:
+            state = state._replace(took=0)
         frame = _Frame(slot, -1, None, 0, state)
         return self._judge(frame, 0, self.later[slot], 0)
 
-    def _judge(self, frame: _Frame, begin: int, looked_at: int, split: int) -> _Frame | None:
+    def _judge(self, frame: _Frame, begin: int, looked_at: int, ahead: int) -> _Frame | None:
         """The frame, or None if it failed before (rules 0 and 2) or counting shows that it will (rule 3)."""
         self.visited += 1
         if self.check is not None:
@@ -163,14 +163,14 @@ class _Search:
         if rules.key is not None:
             place = (frame.slot, frame.alternative, frame.taken)
             claim = self.model.claim_of[frame.slot]
-            frame.key = rules.key(self.partition, self.states, place, claim, state, looked_at, split)
+            frame.key = rules.key(self.partition, self.states, place, claim, state, looked_at)
         elif rules.exact:
             frame.key = exact_key(frame.slot, frame.alternative, frame.taken, begin, state)
         if frame.key is not None and frame.key in self.failed:
             return _FAILED
         if rules.infeasible is not None and not rules.gate(self.model, frame.slot, frame.choice, state):
             need = frame.choice.count - frame.taken if frame.choice is not None else 0
-            if rules.infeasible(self.model, frame.slot, frame.choice, need, split, state):
+            if rules.infeasible(self.model, frame.slot, frame.choice, need, ahead, state):
                 if frame.key is not None:
                     self.failed.add(frame.key)
                 return _FAILED
@@ -211,23 +211,21 @@ class _Search:
         self, slot: int, alternative: int, choice: Choice, taken: int, state: State, begin: int
     ) -> _Frame | None:
         frame = _Frame(slot, alternative, choice, taken, state)
-        open_positions = ~(state.mine if choice.admin else state.used) & -1 << begin
-        candidates = choice.candidates & open_positions
-        frame.candidates = candidates
+        free = ~(state.mine if choice.admin else state.used)
+        candidates = choice.candidates & free
         for index in choice.rules:
             candidates &= state.allowed[index]
-        errors = choice.errors & open_positions
-        frame.todo = candidates | errors
+        ahead = -1 << begin
+        frame.todo = (candidates | choice.errors & free) & ahead
         if not frame.todo:
             return _FAILED
-        split = frame.candidates | errors
-        looked_at = self.later[slot + 1] | split
+        looked_at = self.later[slot + 1] | choice.candidates | choice.errors
         if not taken and len(self.model.slots[slot]) == 1:
             # The request's own frame was judged in exactly this state.
             self.visited += 1
             frame.looked_at = looked_at
             return frame
-        return self._judge(frame, begin, looked_at, split)
+        return self._judge(frame, begin, looked_at, ahead)
 
     def _device(self, frame: _Frame) -> _Frame | bool | None:
         """The next device for one alternative; what the last one tried failed."""
@@ -262,22 +260,14 @@ class _Search:
     def _like_a_failed_one(self, frame: _Frame, position: int) -> bool:
         """Rules 1 and 1b: whether a device that failed at this node stands for this one."""
         partition, state, rules = self.partition, frame.state, self.rules
+        claim = self.model.claim_of[frame.slot]
         for failed in frame.tried:
             if rules.classes is not None and rules.classes(partition, frame.choice, state, failed, position):
                 return True
             if (
-                rules.dominated is not None
+                rules.blocks is not None
                 and not self.model.admin
-                and rules.dominated(
-                    partition,
-                    self.states,
-                    failed,
-                    position,
-                    self.model.claim_of[frame.slot],
-                    state,
-                    frame.looked_at,
-                    frame.candidates,
-                )
+                and rules.blocks(partition, self.states, failed, position, claim, state, frame.looked_at)
             ):
                 return True
         return False

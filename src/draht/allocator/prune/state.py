@@ -19,7 +19,8 @@ class State(NamedTuple):
 
     `allowed[i]` are the positions that constraint i of the current claim still accepts, `running[i]` the values that
     all devices under a match constraint with lists have in common (None before the first device).
-    `groups` is as in `Root`, sorted by counter set.
+    `groups` is as in `Root`. `took` are the devices that may be allocated several times and that the current request
+    has: it can't take them once more, although they are free.
     """
 
     used: int
@@ -28,7 +29,8 @@ class State(NamedTuple):
     shared: int
     allowed: tuple[int, ...]
     running: tuple[int | None, ...]
-    groups: tuple[tuple[int, frozenset[str]], ...]
+    groups: tuple[int | None, ...]
+    took: int = 0
 
 
 def start(model: Model, root: Root) -> State:
@@ -57,24 +59,28 @@ def take(model: Model, choice: Choice, rules: tuple[Rule, ...], position: int, s
     The order of the tests doesn't matter here: none of them is an error, and none leaves a trace when another refuses.
     """
     bit = 1 << position
-    used, mine, remaining, shared, allowed, running, groups = state
+    used, mine, remaining, shared, allowed, running, groups, took = state
     multi = model.multi & bit
     first = not (multi and shared & bit)
-    if model.guards:
-        charge = model.needs[position] if first else 0
-        if multi and choice.takes:
-            charge += choice.takes[position]
-        remaining -= charge
-        if remaining & model.guards != model.guards:
+    if model.guards and first:
+        remaining -= model.needs[position]
+        guards = model.guards[position]
+        if remaining & guards != guards:
+            return None
+    if multi and choice.takes:
+        remaining -= choice.takes[position]
+        guards = choice.take_guards[position]
+        if remaining & guards != guards:
             return None
     if first and model.groups and model.groups[position]:
-        placed = dict(groups)
-        for counter_set, names in model.groups[position]:
-            before = placed.get(counter_set)
-            if before is not None and not (before & names if before and names else before == names):
+        placed = list(groups)
+        for counter_set, bits in model.groups[position]:
+            before = placed[counter_set]
+            common = bits if before is None else before & bits
+            if not common:
                 return None
-            placed[counter_set] = names if before is None else before & names
-        groups = tuple(sorted(placed.items(), key=_counter_set))
+            placed[counter_set] = common
+        groups = tuple(placed)
     if choice.rules:
         masks = list(allowed)
         for index in choice.rules:
@@ -87,19 +93,16 @@ def take(model: Model, choice: Choice, rules: tuple[Rule, ...], position: int, s
                 masks[index] &= rule.same[position]
             else:
                 common = rule.elements[position]
-                before_running = running[index]
-                if before_running is not None:
-                    common &= before_running
+                so_far = running[index]
+                if so_far is not None:
+                    common &= so_far
                 running = (*running[:index], common, *running[index + 1 :])
                 masks[index] = rule.holders(common)
         allowed = tuple(masks)
     if multi:
         shared |= bit
+        took |= bit
     else:
         used |= bit
         mine |= bit
-    return State(used, mine, remaining, shared, allowed, running, groups)
-
-
-def _counter_set(entry: tuple[int, frozenset[str]]) -> int:
-    return entry[0]
+    return State(used, mine, remaining, shared, allowed, running, groups, took)

@@ -45,7 +45,7 @@ class Block:
 
     mask: int
     classes: tuple[int, ...]
-    shifts: tuple[int, ...]
+    fields: tuple[tuple[int, int], ...]
     field_mask: int
     values: tuple[tuple[int, ...], ...]
     sets: tuple[int, ...]
@@ -73,7 +73,7 @@ def components(model: Model) -> list[int]:
     """The masks of devices linked by fields, values of constraints or counter sets, in order of first position."""
     links: dict[object, int] = {}
     for position, fields in enumerate(model.fields):
-        for shift in fields:
+        for shift, _ in fields:
             links[shift] = links.get(shift, 0) | 1 << position
     for position, groups in enumerate(model.groups):
         for counter_set, _ in groups:
@@ -163,20 +163,16 @@ def _bits(model: Model, position: int) -> tuple[int, ...]:
 
 def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]) -> Block:
     """The block with its canonical form: fields, values and counter sets renamed by first occurrence."""
-    fields: dict[int, int] = {}
+    fields: dict[tuple[int, int], int] = {}
     values: list[dict[int, int]] = [{} for rules in model.rules for _ in rules]
     sets: dict[int, int] = {}
     every_rule = [rule for rules in model.rules for rule in rules]
     form: list[object] = []
-    field_mask = (1 << model.width) - 1
     for members in classes:
         position = (members & -members).bit_length() - 1
-        for shift in model.fields[position] if model.fields else ():
-            fields.setdefault(shift, len(fields))
-        amounts = tuple(
-            (fields[shift], model.needs[position] >> shift & field_mask)
-            for shift in (model.fields[position] if model.fields else ())
-        )
+        own = model.fields[position] if model.fields else ()
+        need = model.needs[position] if model.needs else 0
+        amounts = tuple((fields.setdefault(one, len(fields)), need >> one[0] & one[1]) for one in own)
         shown = []
         for rule, known in zip(every_rule, values, strict=True):
             if rule.elements:
@@ -193,12 +189,12 @@ def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]
                 # A present value that matches nothing, not even itself, differs from a missing one.
                 shown.append((-2,) if rule.present >> position & 1 else ())
         groups = tuple(
-            (sets.setdefault(counter_set, len(sets)), names)
-            for counter_set, names in (model.groups[position] if model.groups else ())
+            (sets.setdefault(counter_set, len(sets)), bits)
+            for counter_set, bits in (model.groups[position] if model.groups else ())
         )
         multi = bool(model.multi >> position & 1)
         takes = tuple(
-            tuple(choice.takes[position] >> shift & field_mask for shift in model.fields[position])
+            tuple(choice.takes[position] >> shift & mask for shift, mask in own)
             for slot in model.slots
             for choice in slot
             if multi and choice.takes
@@ -206,8 +202,8 @@ def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]
         form.append((members.bit_count(), multi, _bits(model, position), takes, amounts, tuple(shown), groups))
     kind = kinds.setdefault(tuple(form), len(kinds))
     every_field = 0
-    for shift in fields:
-        every_field |= field_mask << shift
+    for shift, mask_here in fields:
+        every_field |= mask_here << shift
     return Block(
         mask,
         tuple(classes),
