@@ -19,7 +19,7 @@ from draht.api.core import Node
 from draht.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from oracle_client import Oracle
 
-__all__ = ["MODES", "Answer", "Case", "ask", "differ", "features_of", "ours", "snapshot_of", "theirs"]
+__all__ = ["MODES", "Answer", "Case", "ask", "comparable", "differ", "features_of", "ours", "snapshot_of", "theirs"]
 
 Case = dict[str, Any]
 
@@ -51,7 +51,8 @@ class Answer:
         return self.kind not in {"timeout", "panic"}
 
 
-def _comparable(results: Sequence[AllocationResult]) -> tuple[AllocationResult, ...]:
+def comparable(results: Sequence[AllocationResult]) -> tuple[AllocationResult, ...]:
+    """Results without what upstream draws at random."""
     found = []
     for result in results:
         devices = tuple(msgspec.structs.replace(device, share_id=None) for device in result.devices.results)
@@ -64,7 +65,7 @@ def theirs(answer: Mapping[str, Any]) -> Answer:
     """Upstream's answer, from what the oracle says about one node."""
     if answer["results"] is None:
         return Answer(answer["class"] or "none", detail=answer["error"])
-    return Answer("fits", _comparable(msgspec.convert(answer["results"], tuple[AllocationResult, ...])))
+    return Answer("fits", comparable(msgspec.convert(answer["results"], tuple[AllocationResult, ...])))
 
 
 def features_of(case: Case) -> Features:
@@ -76,10 +77,10 @@ def features_of(case: Case) -> Features:
     return Features(**switches)
 
 
-def snapshot_of(case: Case) -> Snapshot:
-    """The case's cluster."""
+def snapshot_of(case: Case, slices: tuple[ResourceSlice, ...] | None = None) -> Snapshot:
+    """The case's cluster; its slices may have been decoded already."""
     return Snapshot.of(
-        slices=msgspec.convert(case["slices"], tuple[ResourceSlice, ...]),
+        slices=msgspec.convert(case["slices"], tuple[ResourceSlice, ...]) if slices is None else slices,
         classes=msgspec.convert(case["classes"], tuple[DeviceClass, ...]),
         claims=msgspec.convert(case["allocatedClaims"], tuple[ResourceClaim, ...]),
         nodes=msgspec.convert(case["nodes"], tuple[Node, ...]),
@@ -102,7 +103,7 @@ def ours(case: Case, node: str, mode: str = "plain", snapshot: Snapshot | None =
         return Answer("pools-invalid-on-node", detail=str(error))
     except BudgetError as error:
         return Answer("timeout", detail=str(error))
-    return Answer("none") if results is None else Answer("fits", _comparable(results))
+    return Answer("none") if results is None else Answer("fits", comparable(results))
 
 
 def ask(oracle: Oracle, cases: Sequence[Case], deadline_ms: int = DEADLINE_MS) -> list[list[Answer]]:

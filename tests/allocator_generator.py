@@ -214,7 +214,32 @@ class Generator:
         found = [self.slice(spec, name, f"s{names.pop():02}", generation, total) for spec in slices]
         if found and self.chance(knobs.generations):
             found = self.with_other_generation(found, nodes)
+        if found and self.chance(knobs.odd_slices):
+            self.make_odd(found)
         return found
+
+    def make_odd(self, found: list[Object]) -> None:
+        """Contradict admission in one slice: a decider meets such objects after an upgrade, or in a file."""
+        rng = self.rng
+        odd = rng.choice(found)
+        spec = odd["spec"]
+        kind = rng.randrange(8)
+        if kind == 0:
+            spec["pool"] = spec["pool"] | {"resourceSliceCount": rng.choice([0, 1, 2])}
+        elif kind == 1:
+            spec["perDeviceNodeSelection"] = rng.random() < 0.5
+        elif kind == 2 and spec.get("devices"):
+            rng.choice(spec["devices"])["nodeName"] = rng.choice(["node-0", "node-9"])
+        elif kind == 3:
+            spec["nodeName"] = ""
+        elif kind == 4:
+            found.append(odd)
+        elif kind == 5:
+            spec["allNodes"] = rng.random() < 0.5
+        elif kind == 6:
+            spec["sharedCounters"] = self.counter_sets()
+        else:
+            spec["pool"] = spec["pool"] | {"generation": spec["pool"]["generation"] + 1}
 
     def slice(self, spec: Object, pool: str, name: str, generation: int, total: int) -> Object:
         """The object around a slice's spec."""
@@ -323,7 +348,7 @@ class Generator:
             if self.chance(knobs.missing_attribute):
                 del found[name]
         if found and self.chance(knobs.unknown_attribute):
-            found[rng.choice(list(found))] = {}
+            found[rng.choice(list(found))] = rng.choice([{}, {"version": "1.x"}])
         return found
 
     def consumption(self, counter_set: Object) -> Object:

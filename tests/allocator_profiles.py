@@ -42,6 +42,7 @@ class Knobs:
     incomplete: float = 0.02
     duplicate_device: float = 0.01
     unknown_counter: float = 0.02
+    odd_slices: float = 0.01
     # devices
     groups: int = 2
     odd_types: float = 0.03
@@ -137,6 +138,7 @@ PROFILES: dict[str, Knobs] = {
         BASE,
         turns=2,
         generations=0.4,
+        odd_slices=0.2,
         incomplete=0.15,
         duplicate_device=0.08,
         all_mode=0.25,
@@ -160,7 +162,9 @@ PROFILES: dict[str, Knobs] = {
     "gates": replace(
         BASE, gates_off=1.0, shared=0.3, counters=0.3, taints=0.2, binding=0.2, list_attributes=0.2, derived=0.05
     ),
-    "errors": replace(BASE, bad_claim=0.3, failing_selector=0.1, bad_capacity=0.05, unknown_attribute=0.01),
+    "errors": replace(
+        BASE, odd_slices=0.3, bad_claim=0.3, failing_selector=0.1, bad_capacity=0.05, unknown_attribute=0.03
+    ),
     "tight": replace(
         BASE,
         turns=2,

@@ -259,7 +259,7 @@ class Requests:
         elif kind == 4:
             devices.setdefault("constraints", []).append({})
         elif kind == 5:
-            exact["allocationMode"], exact["count"] = "ExactCount", rng.choice([0, 33, 2**62])
+            exact["allocationMode"], exact["count"] = "ExactCount", rng.choice([0, 33, 2**62, -1])
         else:
             devices["requests"] = []
             devices.pop("config", None)
