@@ -186,6 +186,10 @@ class ConstraintTable:
         else:
             self.initial = None
 
+    def numbers(self, source: int) -> tuple[tuple[int, ...], ...]:
+        """By position, the numbers of a value's elements; none where it is missing or of unknown type."""
+        return tuple([() if value == ABSENT else value for value in self._elements[source]])
+
     def allowed(self, state: Hashable, source: int) -> int:
         """The mask of positions that may be chosen next for a request with this source."""
         if isinstance(state, int):
