@@ -45,20 +45,6 @@ class Features:
             or self.optional_node_operations
         )
 
-    @property
-    def alpha(self) -> bool:
-        """Whether upstream would take its experimental variant: something is on that the incubating one can't do.
-
-        The incubating variant doesn't know that slices may skip node operations: it allocates their devices as any
-        others and says nothing about it in results. The experimental one refuses them where the feature is off.
-        """
-        return (
-            self.compatibility_groups
-            or self.derived_attributes
-            or self.list_type_attributes
-            or self.optional_node_operations
-        )
-
     @staticmethod
     def of_kubernetes(release: str) -> Features:
         """What a release of Kubernetes does when its feature gates are left alone.
