@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cel_grammar import RULES, Operand, Rule, TypeTerm, parse_type
-from cel_texts import KINDS, literal, text_literal
+from cel_texts import KINDS, STRICT, literal, text_literal
 
 __all__ = ["Case", "Node", "case", "core_expression", "device", "nodes", "replaced"]
 
@@ -225,7 +225,7 @@ class _Maker:
         rng = self.rng
         if kind == "small":
             return Node(wanted, (rng.choice(["0", "1", "2", "3", "5", "9", "17", "40", "-1"]),))
-        if kind and rng.random() < 0.8:
+        if kind and rng.random() < (0.97 if kind in STRICT else 0.8):
             return Node(wanted, (text_literal(rng, kind),))
         if size <= 0 or rng.random() < 0.12:
             return self.leaf(wanted, scope)
@@ -410,7 +410,7 @@ def device(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.03:
         attributes["model"], attributes[f"{DRIVER}/model"] = {"string": "bare"}, {"string": "qualified"}
     if rng.random() < 0.02:
-        attributes["s2"] = rng.choice([{}, {"version": "1.0"}, {"strings": []}])
+        attributes["s2"] = rng.choice([{}, {"version": "1.0"}])
     capacity = {}
     for domain in DOMAINS[:2]:
         for name in CAPACITIES:

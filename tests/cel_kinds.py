@@ -18,7 +18,7 @@ UPSTREAM: Final = (
     (r"overflow|range error", "overflow"),
     (r"division by zero|divide by zero|modulus by zero", "division"),
     (r"type conversion error", "conversion"),
-    (r"^index out of bounds|^invalid_argument|^index '", "index"),
+    (r"^index out of bounds|^unsupported index|^invalid index", "index"),
 )
 
 
