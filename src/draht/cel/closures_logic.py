@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from draht.cel.errors import AbortError, EvaluationError
-from draht.cel.values import MISSING, Map, Optional, key_of, no_such_overload
+from draht.cel.values import MISSING, Map, Optional, key_of, no_such_overload, type_name
 
 __all__ = [
     "Closure",
@@ -19,6 +19,7 @@ __all__ = [
     "conditional",
     "conjunction",
     "constant",
+    "demanded",
     "disjunction",
     "failing",
     "list_of",
@@ -44,6 +45,20 @@ def failing(error: EvaluationError) -> Closure:
     return failed
 
 
+def _outcome(closure: Closure, frame: Any) -> Any:
+    """The value, or the error that is of no interest beside an earlier one."""
+    try:
+        return closure(frame)
+    except AbortError:
+        raise
+    except EvaluationError as error:
+        return error
+
+
+def _no_operands(name: str, *values: Any) -> EvaluationError:
+    return no_such_overload(name, *[value for value in values if not isinstance(value, EvaluationError)])
+
+
 def conjunction(left: Closure, right: Closure) -> Closure:
     """``left && right``."""
 
@@ -53,18 +68,18 @@ def conjunction(left: Closure, right: Closure) -> Closure:
         except AbortError:
             raise
         except EvaluationError as error:
-            if right(frame) is False:
+            if _outcome(right, frame) is False:
                 return False
             # Not chained: the two sides have nothing to do with each other.
             raise error from None
         if first is False:
             return False
-        second = right(frame)
+        second = right(frame) if first is True else _outcome(right, frame)
         if second is False:
             return False
         if first is True and second is True:
             return True
-        raise no_such_overload("_&&_", first, second)
+        raise _no_operands("_&&_", first, second)
 
     return both
 
@@ -78,17 +93,17 @@ def disjunction(left: Closure, right: Closure) -> Closure:
         except AbortError:
             raise
         except EvaluationError as error:
-            if right(frame) is True:
+            if _outcome(right, frame) is True:
                 return True
             raise error from None
         if first is True:
             return True
-        second = right(frame)
+        second = right(frame) if first is False else _outcome(right, frame)
         if second is True:
             return True
         if first is False and second is False:
             return False
-        raise no_such_overload("_||_", first, second)
+        raise _no_operands("_||_", first, second)
 
     return either
 
@@ -120,6 +135,26 @@ def otherwise(left: Closure, right: Closure, *, unwrap: bool) -> Closure:
         return value.value if unwrap else value
 
     return chosen
+
+
+def demanded(closure: Closure, *classes: type) -> Closure:
+    """The value, of one of the classes if there are any; nothing else and no error of it can be hidden.
+
+    Upstream's meter looks into some arguments before it knows that they are what it expects, and panics.
+    """
+
+    def checked(frame: Any) -> Any:
+        try:
+            value = closure(frame)
+        except AbortError:
+            raise
+        except EvaluationError as error:
+            raise AbortError(error.message, hint=error.hint) from None
+        if classes and type(value) not in classes:
+            raise AbortError(f"a {type_name(value)} can't be used here")
+        return value
+
+    return checked
 
 
 def call(function: Callable[..., Any], arguments: Sequence[Closure]) -> Closure:

@@ -82,6 +82,9 @@ def _sort(values: Any) -> Any:
 
 
 def _sort_by_keys(values: Any, keys: Any) -> Any:
+    # Upstream asks only whether there is a list; what its elements are is looked at here.
+    if type(values) is not tuple and type(values) is not list:
+        raise no_such_overload("sort", values)
     if len(values) != len(keys):
         raise EvaluationError(f"there are {len(keys)} sort keys for {len(values)} elements")
     if not values:
@@ -263,6 +266,7 @@ LIBRARY: Final = Library(
                     member=True,
                     estimate=_sort_estimate(type_),
                     actual=_compared,
+                    guarded=False,
                 )
                 for type_ in COMPARABLE
             ),
@@ -278,6 +282,7 @@ LIBRARY: Final = Library(
                     member=True,
                     estimate=_sort_estimate(type_),
                     actual=_compared,
+                    guarded=False,
                 )
                 for type_ in COMPARABLE
             ),
