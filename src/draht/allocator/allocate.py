@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from draht.allocator.errors import Failure, NodeError
 from draht.allocator.problem import Problem
+from draht.allocator.prune.decide import decide
 from draht.allocator.reporter import Observation
 from draht.allocator.result import results
 from draht.allocator.search import NO_LIMITS, Limits, solve
@@ -58,7 +59,8 @@ def allocate(
         assert problem.failure is not None
         raise problem.failure.error(claims, row)
     observer = None if reporter is None else Observation(problem, state, row, reporter)
-    solution = solve(problem, state, limits, observer)
+    # A reporter wants to see what upstream's search would see, so nothing is skipped then.
+    solution = decide(problem, state, limits) if observer is None else solve(problem, state, limits, observer)
     if isinstance(solution, Failure):
         raise solution.error(claims, row)
     if solution is not None:
