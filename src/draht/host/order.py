@@ -11,9 +11,9 @@ from draht.driver.database import Database
 from draht.hardware.inventory import Inventory
 from draht.host.engine import Bind, Engine
 from draht.host.reconcile import Reconciled
-from draht.host.selection import Request
+from draht.host.selection import Ask, Request, Selection
 
-__all__ = ["Host", "Order", "Outcome"]
+__all__ = ["ContainerOrder", "Host", "Order", "Outcome", "PodsOrder", "Wanted"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,12 +40,32 @@ class Host:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What is to be held, whatever runs with it.
+
+    Attributes:
+        inventory: The machine or profile to choose from.
+        ask: The devices.
+        engine: Name of the engine.
+        command: What runs, for people.
+        wait: Seconds to wait for devices; infinity for ever.
+    """
+
+    inventory: Inventory
+    ask: Ask
+    engine: str
+    command: tuple[str, ...] = ()
+    wait: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
     """What is to be run.
 
     Attributes:
         inventory: The machine or profile to choose from.
         request: The devices.
+        ask: The devices in other words; takes the place of `request`.
         engine: Name of the engine.
         image: Image, or None with `rootfs`.
         rootfs: Directory that is the root file system.
@@ -62,7 +82,8 @@ class Order:
     """
 
     inventory: Inventory
-    request: Request
+    request: Request = field(default_factory=Request)
+    ask: Ask | None = None
     engine: str
     image: str | None = None
     rootfs: str | None = None
@@ -76,6 +97,53 @@ class Order:
     wait: float = 0.0
     network: str | None = None
     engine_args: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is to be held for it."""
+        return Wanted(
+            inventory=self.inventory,
+            ask=self.ask or Selection(self.inventory, self.request),
+            engine=self.engine,
+            command=self.command or ((self.image,) if self.image else ()),
+            wait=self.wait,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContainerOrder:
+    """One of several containers that share a hold.
+
+    Attributes:
+        name: As in the choice's parts, ``pod/container``.
+        image: Image, or None with `rootfs`.
+        rootfs: Directory that is the root file system.
+        command: Command and arguments.
+        env: Environment variables.
+    """
+
+    name: str
+    image: str | None = None
+    rootfs: str | None = None
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodsOrder:
+    """Containers that run side by side with the devices of one hold.
+
+    Attributes:
+        wanted: What is held; its choice has a part for each container that gets devices.
+        containers: What runs.
+        network: As `ContainerRequest.network`.
+        output: Told each line that a container writes, with the container's name, without the line's end.
+    """
+
+    wanted: Wanted
+    containers: tuple[ContainerOrder, ...]
+    network: str | None = None
+    output: Callable[[str, bytes], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,9 @@ from draht.driver import audit, holds
 from draht.driver.holds import Hold
 from draht.host.engine import EngineError
 from draht.host.errors import NotOwnerError, SelectionError
+from draht.host.holding import user_name
 from draht.host.order import Host
 from draht.host.reconcile import Reconciled, end
-from draht.host.run import user_name
 
 __all__ = ["find", "release"]
 
