@@ -40,11 +40,7 @@ class Step:
 
 def no_such_key(key: Any) -> EvaluationError:
     """The error of a key that a map lacks."""
-    return EvaluationError(
-        f"no such key: {_shown(key)}",
-        kind="no-such-key",
-        hint="guard it with has(…), or use .? and orValue(…), where the key may be missing",
-    )
+    return EvaluationError(f"no such key: {_shown(key)}", kind="no-such-key")
 
 
 def check_key(key: Any) -> None:

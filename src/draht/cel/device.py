@@ -12,7 +12,7 @@ It knows nothing of pools, slices and claims.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, final
 
@@ -23,23 +23,8 @@ from draht.api.resource.device import DeviceAttribute, DeviceCapacity
 from draht.api.semver import Version
 from draht.cel.declarations import Environment, Library
 from draht.cel.errors import EvaluationError
-from draht.cel.library.bind import BIND_MACROS
-from draht.cel.library.cidr import LIBRARY as CIDR
-from draht.cel.library.comprehensions import LIBRARY as COMPREHENSIONS
-from draht.cel.library.formats import LIBRARY as FORMATS
-from draht.cel.library.ip import LIBRARY as IP
-from draht.cel.library.kubernetes_lists import INCLUDES
-from draht.cel.library.kubernetes_lists import LIBRARY as KUBERNETES_LISTS
-from draht.cel.library.lists import LIBRARY as LISTS
-from draht.cel.library.macros import STANDARD_MACROS
-from draht.cel.library.optional import LIBRARY as OPTIONAL
-from draht.cel.library.quantities import LIBRARY as QUANTITIES
-from draht.cel.library.regex import LIBRARY as REGEX
-from draht.cel.library.sets import LIBRARY as SETS
-from draht.cel.library.standard import STANDARD
-from draht.cel.library.strings import LIBRARY as STRINGS
-from draht.cel.library.urls import LIBRARY as URLS
-from draht.cel.library.versions import LIBRARY as VERSIONS
+from draht.cel.library import kubernetes_lists
+from draht.cel.library.kubernetes import BASE, BINDINGS
 from draht.cel.sizes import Size
 from draht.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from draht.cel.values import MISSING, QUANTITY, Map
@@ -89,10 +74,9 @@ def value_type(features: Features) -> Type:
 @lru_cache(maxsize=8)
 def device_environment(features: Features) -> Environment:
     """Everything a selector may name."""
-    lists = KUBERNETES_LISTS
+    libraries = (*BASE, BINDINGS)
     if not features.stored and not features.list_attributes:
-        others = tuple(function for function in KUBERNETES_LISTS.functions if function is not INCLUDES)
-        lists = Library(KUBERNETES_LISTS.name, others)
+        libraries = tuple(_without_includes(library) for library in libraries)
     fields = {
         "driver": STRING,
         "attributes": map_of(STRING, map_of(STRING, value_type(features))),
@@ -100,24 +84,13 @@ def device_environment(features: Features) -> Environment:
     }
     if features.stored or features.consumable_capacity:
         fields["allowMultipleAllocations"] = BOOL
-    libraries = (
-        STANDARD,
-        Library("macros", macros=(*STANDARD_MACROS, *BIND_MACROS)),
-        URLS,
-        REGEX,
-        OPTIONAL,
-        QUANTITIES,
-        STRINGS,
-        SETS,
-        IP,
-        CIDR,
-        FORMATS,
-        COMPREHENSIONS,
-        VERSIONS,
-        LISTS,
-        lists,
-    )
     return Environment.of(libraries, variables={"device": DEVICE}, fields={DEVICE.name: fields})
+
+
+def _without_includes(library: Library) -> Library:
+    if library is not kubernetes_lists.LIBRARY:
+        return library
+    return replace(library, functions=tuple(f for f in library.functions if f is not kubernetes_lists.INCLUDES))
 
 
 _ATTRIBUTE_SIZE: Final = Size(0, MAX_VALUE_LENGTH)

@@ -16,7 +16,7 @@ from draht.cel.ast import Call, Comprehension, Expr, Identifier, Literal, Select
 from draht.cel.folds import shape_of
 from draht.cel.walk import children
 
-__all__ = ["Key", "Mentions", "mentions_of"]
+__all__ = ["Key", "Mentions", "exact_path", "mentions_of"]
 
 _INPUT: Final = "device"
 _MAPS: Final = frozenset({"attributes", "capacity"})
@@ -156,6 +156,23 @@ def _path(node: Expr, scope: _Scope) -> tuple[tuple[str, ...] | None, list[Expr]
     keys.reverse()
     known_keys = keys[: keys.index(None)] if None in keys else keys
     return (*start, *known_keys), computed
+
+
+def exact_path(node: Expr) -> tuple[str, ...] | None:
+    """The keys of ``device.a["b"].c`` if the node is nothing but that: all known, none optional, no ``has()``."""
+    keys: list[str] = []
+    while True:
+        match node:
+            case Select(test=False):
+                keys.append(node.field)
+                node = node.operand
+            case Call(function="_[_]", args=(operand, Literal(value=str(key)))):
+                keys.append(key)
+                node = operand
+            case Identifier(name="device") | Identifier(name=".device"):
+                return tuple(reversed(keys))
+            case _:
+                return None
 
 
 def _is_optional(node: Expr) -> bool:

@@ -35,6 +35,7 @@ from draht.cel.depth import SHALLOW, run_deep
 from draht.cel.dispatch import bound
 from draht.cel.errors import EvaluationError
 from draht.cel.folds import Shape, shape_of
+from draht.cel.mentions import exact_path
 from draht.cel.messages import message
 from draht.cel.reference import Checked, Reference
 from draht.cel.tracking import ATTRIBUTE, LIST_COST, MAP_COST, STRUCT_COST, Meter
@@ -43,6 +44,14 @@ from draht.cel.walk import children, descendants, finish
 
 __all__ = ["Program"]
 
+_DEMANDED: Final[dict[tuple[str, int], tuple[type, ...]]] = {
+    ("distinct", 0): (tuple, list),
+    ("sort", 0): (tuple, list),
+    ("@sortByAssociatedKeys", 0): (),
+    ("@sortByAssociatedKeys", 1): (tuple, list),
+    ("flatten", 1): (int,),
+}
+"""Function and argument → what it must be (`closures_logic.demanded`)."""
 _FIRST_SLOT: Final = 2
 """Behind the input and the meter."""
 
@@ -55,6 +64,7 @@ class _Code:
         run: The code.
         height: Levels of the tree below and with the node.
         constant: The value, where it is known now.
+        early: The value was known before the call that would make it ran, for upstream too.
         root: For a path: code of what it starts from, without its price.
         steps: For a path: its steps.
         price: For a path: what reading it costs on top of root and steps.
@@ -63,6 +73,7 @@ class _Code:
     run: Closure
     height: int
     constant: Any = MISSING
+    early: bool = True
     root: Closure | None = None
     steps: tuple[Step, ...] = ()
     price: int = 0
@@ -79,13 +90,22 @@ class Program:
         checked: The expression; its environment declares exactly one variable, the input.
         environment: What it may name.
         constants: What is known of it beforehand (`draht.cel.folding`).
+        part: The path ``device.a["b"].c`` that the expression is a function of, if its input isn't to be the device
+            but what is found there.
     """
 
-    def __init__(self, checked: Checked, environment: Environment, constants: Mapping[int, Any]) -> None:
+    def __init__(
+        self,
+        checked: Checked,
+        environment: Environment,
+        constants: Mapping[int, Any],
+        *,
+        part: tuple[str, ...] | None = None,
+    ) -> None:
         self._checked = checked
         self._environment = environment
         self._constants = constants
-        compiler = _Compiler(checked, environment, constants, metered=False)
+        compiler = _Compiler(checked, environment, constants, metered=False, part=part)
         code = finish(checked.expr, compiler.visit)
         self._height = code.height
         self._slots = compiler.slots
@@ -134,8 +154,15 @@ class _Compiler:
     """One walk over one tree."""
 
     def __init__(
-        self, checked: Checked, environment: Environment, constants: Mapping[int, Any], *, metered: bool
+        self,
+        checked: Checked,
+        environment: Environment,
+        constants: Mapping[int, Any],
+        *,
+        metered: bool,
+        part: tuple[str, ...] | None = None,
     ) -> None:
+        self._part = part
         self._checked = checked
         self._environment = environment
         self._constants = constants
@@ -148,6 +175,8 @@ class _Compiler:
         """Code of one node."""
         if expr.id in self._constants:
             return _constant(self._constants[expr.id])
+        if self._part is not None and exact_path(expr) == self._part:
+            return _Code(self._read_input(), 1, root=self._read_input())
         match expr:
             case Literal():
                 return _constant(expr.value)
@@ -174,6 +203,9 @@ class _Compiler:
             codes += [(yield expr)]
         return codes
 
+    def _read_input(self) -> Closure:
+        return _first_of_frame if self._framed else _whole_frame
+
     def _charged(self, closure: Closure, units: int) -> Closure:
         return closures_metered.charged(closure, units) if self._metered and units else closure
 
@@ -186,7 +218,7 @@ class _Compiler:
     def _identifier(self, expr: Identifier) -> _Code:
         read = self._scope.get(expr.name)
         if read is None:
-            read = _first_of_frame if self._framed else _whole_frame
+            read = self._read_input()
         return _Code(self._charged(read, ATTRIBUTE), 1, root=read, price=ATTRIBUTE)
 
     def _path(self, operand: _Code, step: Step, height: int = 0) -> _Code:
@@ -281,15 +313,18 @@ class _Compiler:
         if len(overloads) > 1:
             candidates = self._environment.functions[name].overloads
         call = bound(name, [overload for overload in candidates if len(overload.parameters) == len(arguments)])
-        if name == "@in" and len(overloads) == 1 and overloads[0].id == "in_list" and constants[1] is not MISSING:
-            keys = closures_compare.constant_set(constants[1])
+        if len(overloads) == 1:
+            arguments = [_demanded(name, position, argument) for position, argument in enumerate(arguments)]
+        constant = constants[1] if name == "@in" and arguments[1].early else MISSING
+        if constant is not MISSING and len(overloads) == 1 and overloads[0].id == "in_list":
+            keys = closures_compare.constant_set(constant)
             if keys is not None:
                 return _Code(closures_compare.among(arguments[0].run, keys), height)
         if self._metered:
             return _Code(self._metered_call(call, name, overloads, candidates, arguments), height)
         if known:
             try:
-                return replace(_constant(call(*constants)), height=height)
+                return replace(_constant(call(*constants)), height=height, early=False)
             except EvaluationError:
                 pass
         return _Code(_called(name, call, arguments), height)
@@ -359,6 +394,13 @@ class _Compiler:
             return (yield expr)
         finally:
             self._scope = outer
+
+
+def _demanded(name: str, position: int, argument: _Code) -> _Code:
+    classes = _DEMANDED.get((name, position))
+    if classes is None:
+        return argument
+    return replace(argument, run=closures_logic.demanded(argument.run, *classes), root=None, steps=())
 
 
 def _constant(value: Any) -> _Code:

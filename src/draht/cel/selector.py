@@ -10,17 +10,20 @@ of an evaluation is bounded here: expressions whose estimate doesn't keep below 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, final
 
 from draht.api.resource.device import DeviceAttribute
 from draht.api.semver import Version
+from draht.cel.ast import Expr
 from draht.cel.checker import check
 from draht.cel.cost import estimate
 from draht.cel.depth import SHALLOW, run_deep
 from draht.cel.device import Device, Features, device_environment, input_size, value_type
 from draht.cel.errors import CompileError, EvaluationError, Issue
 from draht.cel.folding import fold
+from draht.cel.hints import at_run_time
 from draht.cel.mentions import Mentions, mentions_of
 from draht.cel.parser import parse
 from draht.cel.program import Program
@@ -43,23 +46,28 @@ _SCALARS: Final = frozenset({BOOL, INT, STRING, ANY, DYN, SEMVER})
 class _Expression:
     """What selectors and derived attributes have in common."""
 
-    __slots__ = ("__dict__", "_program", "checked", "cost", "features", "text")
+    __slots__ = ("__dict__", "_constants", "_program", "checked", "cost", "features", "text")
 
     def __init__(self, text: str, features: Features, checked: Checked, source: Source) -> None:
         environment = device_environment(features)
-        constants = fold(checked, source)
+        self._constants = fold(checked, source)
         self.text = text
         self.features = features
         self.checked = checked
         """The syntax tree with its types."""
         self.cost: Cost = estimate(checked, input_size(features))
         """The least and most that an evaluation can cost; ``most`` is what the API server judges by."""
-        self._program = Program(checked, environment, constants)
+        self._program = Program(checked, environment, self._constants)
 
     @cached_property
     def mentions(self) -> Mentions:
         """What it reads: devices that are equal in that have the same outcome."""
         return mentions_of(self.checked.expr)
+
+    def part(self, expr: Expr, path: tuple[str, ...] | None = None) -> Program:
+        """The program of a part of the tree; with a path, as a function of what is found there in the device."""
+        checked = replace(self.checked, expr=expr)
+        return Program(checked, device_environment(self.features), self._constants, part=path)
 
     def value(self, device: Device) -> Any:
         """The value for a device, of whatever type.
@@ -69,6 +77,14 @@ class _Expression:
         """
         if device.defect is not None:
             raise device.defect
+        return self.computed(device)
+
+    def computed(self, device: Device) -> Any:
+        """The value for a device, even if a part of it that isn't read is defective.
+
+        Raises:
+            EvaluationError: Evaluation fails.
+        """
         if self.cost.most > MAX_COST:
             value, _ = self._program.measure(device, MAX_COST)
             if isinstance(value, EvaluationError):
@@ -102,6 +118,7 @@ class Selector(_Expression):
         try:
             value = self._run(device)
         except EvaluationError as error:
+            error.hint = error.hint or at_run_time(error.kind, error.message)
             return error
         except RecursionError:
             # The caller stands deep in its own stack.

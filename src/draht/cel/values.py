@@ -311,11 +311,8 @@ def type_name(value: Any) -> str:
 
 def no_such_overload(function: str, *arguments: Any) -> EvaluationError:
     """The error of a call whose arguments fit no overload of the function."""
-    return EvaluationError(
-        f"no such overload: {function}({', '.join(map(type_name, arguments))})",
-        kind="no-such-overload",
-        hint="the types of values that are known only at run time don't fit; compare type(x) first or convert",
-    )
+    message = f"no such overload: {function}({', '.join(map(type_name, arguments))})"
+    return EvaluationError(message, kind="no-such-overload")
 
 
 def equal(a: Any, b: Any) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from draht.cel.declarations import Function, Overload
-from draht.cel.errors import EvaluationError
+from draht.cel.errors import EvaluationError, LimitError
 from draht.cel.gotime import MAX_UNIX_SECONDS, MIN_UNIX_SECONDS
 from draht.cel.numbers import MAX_UINT64, UInt
 from draht.cel.types import (
@@ -44,8 +44,11 @@ from draht.cel.values import (
     not_equal,
 )
 
-__all__ = ["OPERATORS", "add", "less", "subtract"]
+__all__ = ["MAX_ELEMENTS", "OPERATORS", "add", "less", "subtract"]
 
+MAX_ELEMENTS: Final = 1 << 14
+"""Elements that a list may get by concatenation. Upstream has no limit and copies nothing: ``x + x`` costs one unit,
+however long it is. Attributes have at most 64 elements."""
 _SECOND: Final = 10**9
 _A: Final = parameter("A")
 _B: Final = parameter("B")
@@ -76,7 +79,7 @@ def add(a: Any, b: Any) -> Any:
     if kind is int and other is int:
         return _int64(a + b)
     if kind is other:
-        if kind is str or kind is float or kind is bytes or kind is list or kind is tuple:
+        if kind is str or kind is float or kind is bytes:
             return a + b
         if kind is UInt:
             return _uint64(int(a) + int(b))
@@ -87,6 +90,8 @@ def add(a: Any, b: Any) -> Any:
     if kind is Timestamp and other is Duration:
         return _moved(a, b.nanoseconds)
     if (kind is list or kind is tuple) and (other is list or other is tuple):
+        if len(a) + len(b) > MAX_ELEMENTS:
+            raise LimitError(f"a list would have more than {MAX_ELEMENTS:,} elements")
         return [*a, *b]
     raise no_such_overload("_+_", a, b)
 
