@@ -133,7 +133,8 @@ def check(expr: Expr, environment: Environment, source: Source) -> Checked:
     checker = _Checker(environment, source)
     try:
         checked = finish(expr, checker.visit)
-        types = {node: checker.substitutions.applied(kind, free_as_dyn=True) for node, kind in checker.types.items()}
+        settled = checker.substitutions.all_applied(checker.types.values())
+        types = dict(zip(checker.types, settled, strict=True))
     except TooComplex:
         checker.refuse(expr, "the types of this expression are too complex")
         types = {}

@@ -12,6 +12,7 @@ for as long as it takes.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Final
 
 from draht.cel.types import DYN, NULL, Type
@@ -216,13 +217,27 @@ class Substitutions:
         """The type with every parameter replaced by what it stands for; the free ones by ``dyn`` if asked to.
 
         Raises:
-            TooComplex: The type would be too large.
+            TooComplex: The type would be too large, or it takes too long to find out.
         """
         if not kind.parameters and kind.kind != "parameter":
             return kind
+        return self._applied(kind, {}, free_as_dyn=free_as_dyn)
+
+    def all_applied(self, kinds: Iterable[Type]) -> list[Type]:
+        """The types with every parameter replaced, the free ones by ``dyn``; what they share is looked at once.
+
+        Raises:
+            TooComplex: A type would be too large, or it takes too long to find out.
+        """
         done: dict[int, Type] = {}
+        return [self._applied(kind, done, free_as_dyn=True) for kind in kinds]
+
+    def _applied(self, kind: Type, done: dict[int, Type], *, free_as_dyn: bool) -> Type:
         waiting = [kind]
         while waiting:
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise TooComplex
             part = waiting[-1]
             if id(part) in done:
                 waiting.pop()
