@@ -34,9 +34,9 @@ class State(NamedTuple):
 
 
 def start(model: Model, root: Root) -> State:
-    """The state before the first claim."""
+    """The state before the first request."""
     state = State(root.used, 0, root.remaining, root.shared, (), (), root.groups)
-    return enter_claim(model, state, 0)
+    return enter_claim(model, state, model.claim_of[0] if model.claim_of else 0)
 
 
 def enter_claim(model: Model, state: State, claim: int) -> State:
