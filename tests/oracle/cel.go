@@ -334,7 +334,7 @@ func celTyped(value ref.Val) []any {
 		return []any{"cidr", v.Prefix.String()}
 	case apiservercel.URL:
 		return []any{"url", celText(v.URL.String())}
-	case *apiservercel.Format:
+	case apiservercel.Format:
 		return []any{"format", v.Name}
 	case traits.Lister:
 		elements := [][]any{}

@@ -50,13 +50,13 @@ class Pattern:
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Where the first match is, in bytes of UTF-8, or None."""
-        match = self._regexp.search(_encoded(text))
-        return None if match is None else match.span()
+        return self._from(_encoded(text), 0)
 
     def find(self, text: str) -> str:
         """The text of the first match; empty where there is none."""
-        match = self._regexp.search(_encoded(text))
-        return "" if match is None else _decoded(match.group())
+        data = _encoded(text)
+        found = self._from(data, 0)
+        return "" if found is None else _decoded(data[found[0] : found[1]])
 
     def find_all(self, text: str, limit: int = -1) -> tuple[str, ...]:
         """The texts of the matches from left to right, at most ``limit`` unless it is negative.
@@ -73,10 +73,10 @@ class Pattern:
             work += len(data) - at
             if work > _WORK:
                 raise LimitError("there are too many matches in too long a text", hint="give findAll a limit")
-            match = self._regexp.search(data, at)
-            if match is None:
+            span = self._from(data, at)
+            if span is None:
                 break
-            start, end = match.span()
+            start, end = span
             counts = True
             if end == at:
                 counts = start != end_before
@@ -87,6 +87,16 @@ class Pattern:
             if counts:
                 texts.append(_decoded(data[start:end]))
         return tuple(texts)
+
+    def _from(self, data: bytes, at: int) -> tuple[int, int] | None:
+        """The first match that starts at or behind an offset, between two characters."""
+        while (match := self._regexp.search(data, at)) is not None:
+            start: int = match.start()
+            # google-re2 also looks between the bytes of a character, where \\B holds; Go doesn't.
+            if start == len(data) or data[start] & 0xC0 != 0x80:
+                return start, match.end()
+            at = start + _width(data, start)
+        return None
 
 
 def compiled(pattern: str) -> Pattern:

@@ -33,7 +33,12 @@ def _contains_ip(cidr: CIDR, ip: IP) -> bool:
 
 
 def _contains_ip_text(cidr: CIDR, text: str) -> bool:
-    return cidr.contains(read_address(text).address)
+    try:
+        address = read_address(text).address
+    except EvaluationError as error:
+        # Upstream passes the failed address on, which then has the wrong type.
+        raise EvaluationError(error.message, kind="no-such-overload", hint=error.hint) from None
+    return cidr.contains(address)
 
 
 def _contains_cidr(cidr: CIDR, other: CIDR) -> bool:

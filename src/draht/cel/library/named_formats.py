@@ -73,6 +73,9 @@ class NamedFormat:
     pattern_length: int = field(compare=False)
     """Length of the regular expression that a check is charged for."""
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def _too_long(text: str, most: int, unit: str) -> list[str]:
     if len(text.encode("utf-8", "surrogateescape")) > most:

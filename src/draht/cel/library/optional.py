@@ -109,5 +109,5 @@ LIBRARY: Final = Library(
         Function("unwrapOpt", (Overload("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap, member=True),)),
     ),
     OPTIONAL_MACROS,
-    types={"optional_type": _OPTIONAL},
+    types={"optional_type": optional_of(DYN)},
 )

@@ -182,7 +182,7 @@ def _replace_estimate(operands: tuple[Operand, ...]) -> CallCost:
 
 
 def _quotient(whole: int, part: int) -> int:
-    return wrapped(math.ceil(float(whole) / float(part)))
+    return min(math.ceil(float(whole) / float(part)), MAX_UINT64)
 
 
 def _replaced(_result: Any, *arguments: Any) -> int:
