@@ -20,11 +20,13 @@ from draht.api.printable import printable_lines
 
 COMMANDS = {
     "cdi": "Look at, check, change and apply CDI specs.",
+    "cel": "Check selectors and try them on devices.",
     "devices": "Show the GPUs and NICs of this machine or of a profile.",
     "doctor": "Check engines, CDI and permissions of this machine.",
     "ps": "Show who holds which GPU on this machine.",
     "release": "End a hold and give its GPUs back.",
     "run": "Run a container with GPUs of this machine.",
+    "validate": "Check manifests as kube-apiserver would, without a cluster.",
 }
 """Command name → one line of help. The command is the function of that name in ``draht.cli.<name>``."""
 

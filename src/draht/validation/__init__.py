@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from draht.validation.errors import FieldError, Kind
 from draht.validation.gates import ALL, DEFAULT, Gates
-from draht.validation.judge import dropped_fields, is_judged, validate
+from draht.validation.judge import dropped_fields, is_judged, validate, written_path
 
-__all__ = ["ALL", "DEFAULT", "FieldError", "Gates", "Kind", "dropped_fields", "is_judged", "validate"]
+__all__ = ["ALL", "DEFAULT", "FieldError", "Gates", "Kind", "dropped_fields", "is_judged", "validate", "written_path"]

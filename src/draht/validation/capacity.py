@@ -217,5 +217,6 @@ def _fits(mantissa: int, exponent: int) -> bool:
         return True
     if len(str(abs(mantissa))) + exponent > 20:
         return False
-    scaled = mantissa * 10**exponent if exponent >= 0 else mantissa // 10**-exponent
+    power: int = 10 ** abs(exponent)
+    scaled = mantissa * power if exponent >= 0 else mantissa // power
     return -_MAX_INT64 - 1 <= scaled <= _MAX_INT64

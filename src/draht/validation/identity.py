@@ -1,7 +1,8 @@
 """Names of drivers, pools, devices, classes, counters, attributes and capacities.
 
 Owns the formats that ``resource.k8s.io`` has for what it names itself, with the marks by which hand-written and
-declared rules of the same thing are told (``pkg/apis/resource/validation`` and ``pkg/api/validate/strfmt.go`` at v1.37.2).
+declared rules of the same thing are told (``pkg/apis/resource/validation`` and ``pkg/api/validate/strfmt.go`` at
+v1.37.2).
 """
 
 from __future__ import annotations

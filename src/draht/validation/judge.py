@@ -5,7 +5,8 @@ Owns the way from an object of any version to the errors of its v1 form.
 
 from __future__ import annotations
 
-from typing import cast
+import re
+from typing import Final, cast
 
 from draht.api.conversion import to_v1
 from draht.api.meta import Object
@@ -19,7 +20,7 @@ from draht.validation.metadata import check_metadata, check_template_metadata
 from draht.validation.resource_slice import check_slice
 from draht.validation.taint_rule import check_taint_rule
 
-__all__ = ["dropped_fields", "is_judged", "validate"]
+__all__ = ["dropped_fields", "is_judged", "validate", "written_path"]
 
 _JUDGED = (DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 
@@ -74,3 +75,16 @@ def validate(obj: Object, *, gates: Gates = DEFAULT) -> tuple[FieldError, ...]:
 def dropped_fields(obj: Object, *, gates: Gates = DEFAULT) -> tuple[str, ...]:
     """Paths of the fields that the server drops because their features are off."""
     return drop(_as_v1(obj), gates)[1]
+
+
+_EXACTLY: Final = re.compile(r"(\.requests\[\d+\])\.exactly\b")
+_DEVICE: Final = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
+
+
+def written_path(obj: Object, path: str) -> str:
+    """The path of a v1 field in the version that an object is written in."""
+    if obj.api_version != "resource.k8s.io/v1beta1":
+        return path
+    if obj.kind == "ResourceSlice":
+        return _DEVICE.sub(r"\1.basic.", path)
+    return _EXACTLY.sub(r"\1", path)
