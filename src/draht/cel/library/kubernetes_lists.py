@@ -67,8 +67,13 @@ def _comparable(function: str, values: Any) -> None:
 
 
 def _is_sorted(values: Any) -> bool:
-    _comparable("isSorted", values)
-    return all(_order(values[index], values[index + 1]) != 1 for index in range(len(values) - 1))
+    # What comes behind the first pair that isn't in order is never looked at.
+    for index, value in enumerate(values):
+        if not is_comparable(value):
+            raise no_such_overload("isSorted", value)
+        if index and _order(values[index - 1], value) == 1:
+            return False
+    return True
 
 
 def _best(function: str, replaced_at: int) -> Callable[[Any], Any]:
