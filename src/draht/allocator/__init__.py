@@ -6,7 +6,7 @@ decide which pod comes first.
 Errors are drawn in `draht.allocator.errors`.
 """
 
-from draht.allocator.allocate import allocate
+from draht.allocator.allocation import allocate
 from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
 from draht.allocator.features import Features
 from draht.allocator.reporter import Cause, Rejection, Reporter

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from draht.allocator.reporter import Reporter
+    from draht.allocator.row import Row
     from draht.allocator.snapshot import Snapshot
     from draht.api.core.node import Node
     from draht.api.resource import AllocationResult, ResourceClaim
 
-__all__ = ["allocate"]
+__all__ = ["allocate", "node_error"]
 
 
 def allocate(
@@ -66,10 +67,15 @@ def allocate(
     if solution is not None:
         return results(claims, row, problem, solution, share_ids)
     if problem.has_invalid:
-        invalid = next(pool for pool in row.pools if pool.reason is not None)
-        raise NodeError(
-            f"no solution without the invalid pool {invalid.id}: {invalid.reason}",
-            where=f"node {row.node.metadata.name}",
-            hint="ask the driver's authors",
-        )
+        raise node_error(row)
     return None
+
+
+def node_error(row: Row) -> NodeError:
+    """Why there is no solution on a node with an invalid pool."""
+    invalid = next(pool for pool in row.pools if pool.reason is not None)
+    return NodeError(
+        f"no solution without the invalid pool {invalid.id}: {invalid.reason}",
+        where=f"node {row.node.metadata.name}",
+        hint="ask the driver's authors",
+    )
