@@ -1,7 +1,8 @@
 """Allocation scenarios written by hand: short YAML, made into the objects of the API.
 
-Owns the shorthand, so that a scenario shows what it is about and nothing else. A case is the same plain data as those of
-`allocator_generator`, and upstream is asked about every scenario too: what is written under ``expect`` is what both say.
+Owns the shorthand, so that a scenario shows what it is about and nothing else. A case is the same plain data as those
+of `allocator_generator`, and upstream is asked about every scenario too: what is written under ``expect`` is what both
+say.
 
 A scenario::
 
@@ -11,7 +12,7 @@ A scenario::
     node: node-1                  # the one that is asked about; default: the first
     slices:
       - node: node-1              # or all: true, or zone: a (a selector), or each: true (devices say themselves)
-        driver: a.example.com     # this is the default, as is pool: <node>, name: <driver>-<pool>, generation and count: 1
+        driver: a.example.com     # defaults: this, pool: <node>, name: <driver>-<pool>, generation and count: 1
         counters: {set: {memory: 40Gi}}
         devices:
           - {name: d1, memory: 80, model: A, ecc: true, firmware: v1.2.3, hosts: [1, 2], capacity: {memory: 80Gi},
@@ -224,7 +225,7 @@ def _request(name: str, one: Any) -> Object:
 
 
 def _asked(one: Any) -> Object:
-    request = {"count": one} if isinstance(one, int) else one
+    request: Object = {"count": one} if isinstance(one, int) else one
     asked: Object = {
         "deviceClassName": request.get("class", "any"),
         "selectors": [{"cel": {"expression": text}} for text in request.get("where", [])],
