@@ -124,7 +124,7 @@ def _outcome(compiled: Any, wire: Mapping[str, Any], *, derived: bool) -> dict[s
     value, cost = compiled.measure(device)
     outcome = _shown(value) | {"cost": cost}
     unmetered = _unmetered(compiled, device, derived=derived)
-    if unmetered != _shown(value):
+    if {**unmetered, "message": ""} != {**_shown(value), "message": ""}:
         outcome["but without a meter"] = unmetered
     return outcome
 

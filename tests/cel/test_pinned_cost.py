@@ -16,7 +16,7 @@ from cel_difference import SETTINGS, Setting
 from draht.api.resource.device import Device as WireDevice
 from draht.cel.device import Device
 from draht.cel.errors import CompileError, EvaluationError
-from draht.cel.selector import compile_selector
+from draht.cel.selector import MAX_COST, compile_selector
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "data/cel/pinned.yaml").read_text(encoding="utf-8"))
 
@@ -51,6 +51,8 @@ def test_a_selector_costs_and_matches_what_upstream_pins(case: dict[str, Any], s
         return
     selector = compile_selector(case["expression"], setting.features())
     assert selector.cost.most == case["cost"]
+    if case["cost"] > MAX_COST and setting != SETTINGS[0]:
+        return  # running into the limit takes its time, and once is enough
     outcome = selector.evaluate(_device(case))
     if "matchError" in case:
         assert isinstance(outcome, EvaluationError)

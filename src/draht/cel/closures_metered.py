@@ -56,7 +56,15 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
         for step in kept:
             key = step.key
             if step.computed is not None:
-                key = step.computed(frame)
+                try:
+                    key = step.computed(frame)
+                except AbortError:
+                    raise
+                except EvaluationError:
+                    # Upstream counts the step it couldn't name, unless an optional one.
+                    if not optional and not step.optional:
+                        add(QUALIFIER)
+                    raise
                 check_key(key)
             optional = optional or step.optional
             if step.test:
