@@ -9,8 +9,10 @@ Errors are drawn in `draht.allocator.errors`.
 from draht.allocator.allocation import allocate
 from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
 from draht.allocator.features import Features
+from draht.allocator.fit import Fit, find
 from draht.allocator.reporter import Cause, Rejection, Reporter
 from draht.allocator.search import Limits
+from draht.allocator.session import Placement, Session
 from draht.allocator.snapshot import Snapshot
 
 __all__ = [
@@ -20,10 +22,14 @@ __all__ = [
     "FatalError",
     "FatalKind",
     "Features",
+    "Fit",
     "Limits",
     "NodeError",
+    "Placement",
     "Rejection",
     "Reporter",
+    "Session",
     "Snapshot",
     "allocate",
+    "find",
 ]

@@ -20,6 +20,7 @@ from draht.allocator.features import ALL, Features
 from draht.allocator.nodes import SelectorError
 from draht.allocator.plan import Plan
 from draht.allocator.pools import Pool, PoolId, build_pool, gather, pool_id
+from draht.allocator.projection import Fleet
 from draht.allocator.row import Row
 from draht.allocator.usage import Usage
 from draht.api.core.node import Node
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from draht.api.resource import (
+        AllocationResult,
         Device,
         DeviceClass,
         DeviceTaint,
@@ -89,7 +91,9 @@ class Snapshot:
     """
 
     __slots__ = (
+        "_before",
         "_derived_nodes",
+        "_fleet",
         "_of_node",
         "_of_pool",
         "_plans",
@@ -166,6 +170,8 @@ class Snapshot:
         self._rows = {}
         self._pools = {}
         self._plans = _Plans()
+        self._fleet = None
+        self._before = None
         self.base = None
         self.token = object()
         self.touched = None
@@ -178,6 +184,9 @@ class Snapshot:
     _rows: dict[str, Row]
     _pools: dict[tuple[Any, ...], Pool]
     _plans: _Plans
+    _fleet: Fleet | None
+    # The fleet of the last snapshot that had one, the nodes that may differ since, and pools of which usage may differ.
+    _before: tuple[Fleet, frozenset[str], frozenset[PoolId]] | None
 
     # Reading
 
@@ -206,6 +215,18 @@ class Snapshot:
         """The compiled claims; claims with equal requests and constraints share a plan."""
         return self._plans.get(claims, lambda: Plan([claim.spec for claim in claims], self.classes, self.features))
 
+    def fleet(self) -> Fleet:
+        """All nodes with what they reach and hold, indexed; not to be changed, but for what it learns by itself."""
+        if self._fleet is None:
+            self._fleet = self._follow() or Fleet(tuple(self.nodes), list(self.rows()), self.usage)
+            self._before = None
+        return self._fleet
+
+    def prepare(self) -> Snapshot:
+        """Build everything now that would else be built when somebody first asks about all nodes; the same snapshot."""
+        self.fleet()
+        return self
+
     # Changing
 
     def with_slice(self, piece: ResourceSlice) -> Snapshot:
@@ -223,6 +244,28 @@ class Snapshot:
     def without_claim(self, namespace: str, name: str) -> Snapshot:
         """Without a claim; the same snapshot if it held nothing."""
         return self._with_claim((namespace, name), None) if (namespace, name) in self.claims else self
+
+    def with_claims(self, claims: Iterable[ResourceClaim]) -> Snapshot:
+        """With many claims added, or replaced by name, one after the other."""
+        changed = list(claims)
+        new = self._copy(None)
+        held = dict(self.claims)
+        gone: list[AllocationResult] = []
+        come: dict[tuple[str, str], AllocationResult] = {}
+        for claim in changed:
+            key = (claim.metadata.namespace, claim.metadata.name)
+            old = held.pop(key, None)
+            if old is not None and come.pop(key, None) is None and old.status.allocation is not None:
+                gone.append(old.status.allocation)
+            if claim.status.allocation is not None:
+                held[key] = claim
+                come[key] = claim.status.allocation
+        pools = {PoolId(r.driver, r.pool) for each in (*gone, *come.values()) for r in each.devices.results}
+        new._precede(self, frozenset(), frozenset(pools))
+        new.touched = self._seeing(pools, self)
+        new.claims = held
+        new.usage = self.usage.minus(gone).plus(come.values())
+        return new
 
     def with_class(self, device_class: DeviceClass) -> Snapshot:
         """With a class added, or replaced by its name."""
@@ -267,10 +310,48 @@ class Snapshot:
         new = object.__new__(Snapshot)
         for name in Snapshot.__slots__:
             setattr(new, name, getattr(self, name))
+        new._fleet = None
+        new._precede(self, touched)
         new.base = self.token
         new.token = object()
         new.touched = touched
         return new
+
+    def _precede(self, base: Snapshot, touched: frozenset[str] | None, pools: frozenset[PoolId] = frozenset()) -> None:
+        """Remember where the fleet of this snapshot can start from."""
+        if touched is None:
+            self._before = None
+        elif base._fleet is not None:
+            self._before = (base._fleet, touched, pools)
+        elif base._before is not None:
+            fleet, earlier, more = base._before
+            self._before = (fleet, earlier | touched, more | pools)
+
+    def _follow(self) -> Fleet | None:
+        """The fleet of an earlier snapshot with what may have changed since, if nodes are the same."""
+        if self._before is None:
+            return None
+        before, touched, pools = self._before
+        if len(before.names) != len(self.nodes) or any(
+            before.number(name) is None for name in touched & set(self.nodes)
+        ):
+            return None
+        fleet = before.copy()
+        fleet.usage = self.usage
+        for name in touched:
+            node = fleet.number(name)
+            if node is None:
+                continue
+            row = self.row(name)
+            if row is not fleet.rows[node]:
+                fleet.replace(node, row)
+            else:
+                fleet.look(node)
+        for pool in pools:
+            for node in fleet.sharers(pool):
+                fleet.look(node)
+        fleet.learn(before)
+        return fleet
 
     def _forget(self, names: Iterable[str]) -> None:
         """Drop rows. Only for a copy that nobody has seen yet."""
@@ -358,6 +439,7 @@ class Snapshot:
                     nodes.pop(node, None)
             new.nodes = nodes
         new.touched = self._seeing(before, new)
+        new._precede(self, new.touched)
         if any(key[0] in before for key in self._pools):
             new._pools = {key: pool for key, pool in self._pools.items() if key[0] not in before}
         new._forget(self._rows if new.touched is None else new.touched)
@@ -388,6 +470,8 @@ class Snapshot:
             claims[key] = claim
             usage = usage.plus((claim.status.allocation,))
         new = self._copy(self._seeing(pools, self))
+        # Rows stay as they are, so the nodes that reach the pools are known even where slices don't name them.
+        new._precede(self, frozenset(), frozenset(pools))
         new.claims = claims
         new.usage = usage
         return new

@@ -95,7 +95,8 @@ def _choice(masks: Masks, barred: int, blocked: tuple[int, ...]) -> Choice:
         candidates = 0
         rules = ()
     return Choice(
-        masks.count,
+        # A negative count, which only an unchecked claim has, is satisfied by nothing, as upstream.
+        max(masks.count, 0),
         candidates,
         masks.errors,
         alternative.admin,

@@ -1,0 +1,339 @@
+"""Which nodes fit: one answer about a whole cluster.
+
+Owns: `Fit`, the answer (a bit set over the nodes, what the first one gives, errors by node), and `PlanFit`, what is
+known about one plan on a fleet: a verdict for each kind of node, so that a cluster of equal nodes is searched once, and
+a verdict for each node, so that after a change only the nodes that changed are looked at.
+
+Answers are upstream's for each node on its own. That upstream's scheduler gives up at the first error is its caller's
+business; here errors are told beside the nodes that fit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from draht.allocator.allocation import node_error
+from draht.allocator.errors import AllocatorError, BudgetError, Failure
+from draht.allocator.problem import Problem, State
+from draht.allocator.projection import Fleet
+from draht.allocator.prune.decide import decide
+from draht.allocator.result import results
+from draht.allocator.search import NO_LIMITS, Limits, Solution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+    from draht.allocator.plan import Plan
+    from draht.allocator.row import Row
+    from draht.allocator.snapshot import Snapshot
+    from draht.allocator.usage import Usage
+    from draht.api.resource import AllocationResult, ResourceClaim
+
+__all__ = ["Fit", "PlanFit", "find"]
+
+NONE: Final = 0
+"""Verdict: the claims don't fit on the node."""
+FITS: Final = 1
+"""Verdict: they fit."""
+FAILED: Final = 2
+"""Verdict: there is an error instead of an answer."""
+
+_KEPT_OUTCOMES: Final = 65536
+_KEPT_PLANS: Final = 64
+_CATCH_UP: Final = 512
+"""More changed nodes than that are judged by kind, all at once."""
+
+Outcome = Solution | Failure | BudgetError | None
+
+
+def outcome_of(problem: Problem, row: Row, held: Hashable, usage: Usage, limits: Limits = NO_LIMITS) -> Outcome:
+    """How a problem is decided where this is held; remembered with the problem unless a limit was reached."""
+    if problem.failure is not None:
+        return problem.failure
+    known = problem.derived.get(held, problem)
+    if known is not problem:
+        return known  # type: ignore[no-any-return] # `derived` keeps under what is held what is put there below
+    flat = problem.derived.get("flat")
+    if flat is None:
+        flat = problem.derived["flat"] = not (
+            problem.guards or problem.group_sets or any(choice.amount_guards for choice in problem.choices)
+        )
+    state = State(held) if flat and isinstance(held, int) else problem.state(row, usage)
+    try:
+        outcome = decide(problem, state, limits)
+    except BudgetError as error:
+        return error
+    if len(problem.derived) > _KEPT_OUTCOMES:
+        problem.derived.clear()
+    problem.derived[held] = outcome
+    return outcome
+
+
+@final
+class PlanFit:
+    """What is known about one plan on a fleet.
+
+    Attributes:
+        plan: The plan.
+        verdicts: For each node `NONE`, `FITS` or `FAILED`.
+    """
+
+    __slots__ = ("_codes", "_fleet", "_grouping", "_outcomes", "_problems", "_seen", "plan", "verdicts")
+
+    def __init__(self, plan: Plan, fleet: Fleet) -> None:
+        self.plan = plan
+        self._fleet = fleet
+        self._grouping = fleet.grouping(plan)
+        self._problems: list[Problem | None] = []
+        # By kind; None where nobody has looked yet.
+        self._codes: list[int] = []
+        self._outcomes: list[Outcome] = []
+        self._seen = -1
+        self.verdicts = bytearray()
+
+    @staticmethod
+    def of(plan: Plan, fleet: Fleet, limits: Limits = NO_LIMITS) -> PlanFit:
+        """What is known about a plan, brought up to date."""
+        known = fleet.fits.get(plan)
+        if known is None:
+            if len(fleet.fits) >= _KEPT_PLANS:
+                del fleet.fits[next(iter(fleet.fits))]
+            known = fleet.fits[plan] = PlanFit(plan, fleet)
+        assert isinstance(known, PlanFit)
+        if known._seen != len(fleet.journal):
+            known._catch_up(limits)
+        return known
+
+    def copy(self, fleet: Fleet) -> PlanFit | None:
+        """The same for a copied fleet, whose journal begins with the copy; None where there was nothing to know."""
+        if self._seen != len(self._fleet.journal):
+            return None
+        new = object.__new__(PlanFit)
+        new.plan = self.plan
+        new._fleet = fleet
+        new._grouping = fleet.grouping(self.plan)
+        new._problems = self._problems.copy()
+        new._codes = self._codes.copy()
+        new._outcomes = self._outcomes.copy()
+        new._seen = 0
+        new.verdicts = self.verdicts.copy()
+        return new
+
+    def row(self, node: int) -> Row:
+        """What a node reaches."""
+        return self._fleet.rows[node]
+
+    def outcome(self, node: int, limits: Limits = NO_LIMITS) -> Outcome:
+        """How the plan is decided on a node."""
+        kind = self._grouping.kinds[node]
+        if kind >= len(self._codes) or self._codes[kind] < 0:
+            self._judge(kind, node, limits)
+        return self._outcomes[kind]
+
+    def first(self) -> int | None:
+        """The index of the first node on which the claims fit."""
+        found = self.verdicts.find(FITS)
+        return None if found < 0 else found
+
+    def first_error(self, claims: Sequence[ResourceClaim]) -> AllocatorError | None:
+        """The error of the first node that has one."""
+        found = self.verdicts.find(FAILED)
+        return None if found < 0 else self.error(claims, found)
+
+    def results(
+        self, claims: Sequence[ResourceClaim], node: int, share_ids: Callable[[], str] | None
+    ) -> tuple[AllocationResult, ...] | None:
+        """What the claims get on a node; None where they don't fit.
+
+        Raises:
+            AllocatorError: There is an error on that node.
+        """
+        outcome = self.outcome(node)
+        if isinstance(outcome, Solution):
+            return results(claims, self.row(node), self.problem(node), outcome, share_ids)
+        error = self.error(claims, node)
+        if error is not None:
+            raise error
+        return None
+
+    def error(self, claims: Sequence[ResourceClaim], node: int) -> AllocatorError | None:
+        """Why there is no answer about a node, None if there is one."""
+        row = self.row(node)
+        if row.error is not None:
+            return row.error
+        outcome = self.outcome(node)
+        if isinstance(outcome, Failure):
+            return outcome.error(claims, row)
+        if isinstance(outcome, BudgetError):
+            return outcome
+        return node_error(row) if outcome is None and self.problem(node).has_invalid else None
+
+    def frozen(self) -> PlanFit:
+        """The same for the present state of a fleet that goes on changing."""
+        fleet = self._fleet.copy()
+        known = self.copy(fleet)
+        assert known is not None
+        return known
+
+    def problem(self, node: int) -> Problem:
+        """The problem of the plan on a node."""
+        return self._problem(self._grouping.groups[node], NO_LIMITS)
+
+    def _problem(self, group: int, limits: Limits) -> Problem:
+        problems = self._problems
+        while group >= len(problems):
+            problems.append(None)
+        problem = problems[group]
+        if problem is None:
+            problem = problems[group] = Problem.of(self.plan, self._grouping.rows[group], limits.deadline)
+        return problem
+
+    def _judge(self, kind: int, node: int, limits: Limits) -> int:
+        codes, outcomes = self._codes, self._outcomes
+        while kind >= len(codes):
+            codes.append(-1)
+            outcomes.append(None)
+        group, held = self._grouping.table[kind]
+        row = self._fleet.rows[node]
+        if row.error is not None:
+            codes[kind] = FAILED
+            return FAILED
+        try:
+            problem = self._problem(group, limits)
+            outcome = outcome_of(problem, row, held, self._fleet.usage, limits)
+        except BudgetError as error:
+            outcome, problem = error, None
+        outcomes[kind] = outcome
+        if isinstance(outcome, Solution):
+            code = FITS
+        elif outcome is None:
+            assert problem is not None
+            code = FAILED if problem.has_invalid else NONE
+        else:
+            code = FAILED
+        if isinstance(outcome, BudgetError):
+            # The next question may have more time.
+            return code
+        codes[kind] = code
+        return code
+
+    def _catch_up(self, limits: Limits) -> None:
+        journal = self._fleet.journal
+        changed = len(journal) - self._seen
+        if self._seen < 0 or changed > _CATCH_UP:
+            self._judge_all(limits)
+        else:
+            kinds, codes, verdicts = self._grouping.kinds, self._codes, self.verdicts
+            for node in journal[self._seen :]:
+                kind = kinds[node]
+                code = codes[kind] if kind < len(codes) else -1
+                verdicts[node] = code if code >= 0 else self._judge(kind, node, limits)
+        self._seen = len(journal)
+
+    def _judge_all(self, limits: Limits) -> None:
+        kinds = self._grouping.kinds
+        codes: dict[int, int] = {}
+        # Of each kind the first node, in the order of nodes, so that errors and limits meet the first nodes first.
+        for kind, node in dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True)).items():
+            known = self._codes[kind] if kind < len(self._codes) else -1
+            codes[kind] = known if known >= 0 else self._judge(kind, node, limits)
+        if len(codes) == 1:
+            self.verdicts = bytearray([next(iter(codes.values()))]) * len(kinds)
+        else:
+            self.verdicts = bytearray(map(codes.__getitem__, kinds))
+
+
+@final
+class Fit:
+    """Which nodes fit.
+
+    Attributes:
+        claims: What was asked for.
+        nodes: The names of all nodes, in order.
+        verdicts: For each node `NONE`, `FITS` or `FAILED`.
+    """
+
+    __slots__ = ("_known", "_share_ids", "claims", "nodes", "verdicts")
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Sequence[str],
+        known: PlanFit,
+        verdicts: bytes | bytearray,
+        share_ids: Callable[[], str] | None,
+    ) -> None:
+        self.claims = claims
+        self.nodes = nodes
+        self.verdicts = verdicts
+        self._known = known
+        self._share_ids = share_ids
+
+    @property
+    def bits(self) -> int:
+        """A bit for each node that fits, bit 0 for the first."""
+        return int(self.verdicts[::-1].translate(_BITS), 2) if self.verdicts else 0
+
+    @property
+    def first(self) -> int | None:
+        """The index of the first node that fits."""
+        found = self.verdicts.find(FITS)
+        return None if found < 0 else found
+
+    def __len__(self) -> int:
+        return self.verdicts.count(FITS)
+
+    def indexes(self) -> Iterator[int]:
+        """The indexes of the nodes that fit, in order."""
+        return (index for index, verdict in enumerate(self.verdicts) if verdict == FITS)
+
+    def names(self) -> list[str]:
+        """The names of the nodes that fit, in order."""
+        return [name for name, verdict in zip(self.nodes, self.verdicts, strict=True) if verdict == FITS]
+
+    def first_results(self) -> tuple[AllocationResult, ...] | None:
+        """What the claims get on the first node that fits."""
+        first = self.first
+        return None if first is None else self.results(first)
+
+    def results(self, node: int) -> tuple[AllocationResult, ...] | None:
+        """What the claims get on a node by its index; None where they don't fit.
+
+        Raises:
+            AllocatorError: There is an error on that node; see `errors`.
+        """
+        return self._known.results(self.claims, node, self._share_ids)
+
+    @property
+    def errors(self) -> Mapping[str, AllocatorError]:
+        """By name of the node why there is no answer."""
+        found: dict[str, AllocatorError] = {}
+        node = self.verdicts.find(FAILED)
+        while node >= 0:
+            error = self._known.error(self.claims, node)
+            if error is not None:
+                found[self.nodes[node]] = error
+            node = self.verdicts.find(FAILED, node + 1)
+        return found
+
+
+_BITS: Final = bytes([49 if code == FITS else 48 for code in range(256)])
+
+
+def find(
+    snapshot: Snapshot,
+    claims: Sequence[ResourceClaim],
+    *,
+    limits: Limits = NO_LIMITS,
+    share_ids: Callable[[], str] | None = None,
+) -> Fit:
+    """Which nodes of a snapshot the claims fit on, all of them together on one node.
+
+    Args:
+        snapshot: The cluster.
+        claims: Claims without allocation, in the order in which they are satisfied.
+        limits: For each kind of node; where a limit is reached the node is among `Fit.errors`.
+        share_ids: Gives UUIDs for shares of multi-allocation devices; None to derive them from claims.
+    """
+    known = PlanFit.of(snapshot.plan(claims), snapshot.fleet(), limits)
+    return Fit(claims, snapshot.fleet().names, known, known.verdicts, share_ids)
