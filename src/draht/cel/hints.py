@@ -188,6 +188,8 @@ def unknown_function(name: str, known: Iterable[str], *, member: bool) -> str | 
     near = _near(name, [each for each in known if each.replace(".", "").replace("_", "").isalnum()])
     if near is not None:
         return f"did you mean {near}()?"
+    if member and name == "has":
+        return "has() isn't called on a value: write has(value.name)"
     if not member and name == "bind":
         return "write cel.bind(name, value, expression)"
     return None
@@ -285,10 +287,11 @@ def at_run_time(kind: str, message: str) -> str | None:
             f"or read it with .?{name}.orValue(…)"
         )
     if kind == "no-such-overload":
-        return (
-            'a version is compared with .compareTo(semver("1.2.3")), a quantity with .compareTo(quantity("40Gi")); '
-            "the two sides of == and < need one type"
-        )
+        if "kubernetes.Semver" in message:
+            return 'a version is compared with .compareTo(semver("1.2.3"))'
+        if "kubernetes.Quantity" in message:
+            return 'an amount is compared with .compareTo(quantity("40Gi"))'
+        return "the operands need one type: convert one with string(), int() or double()"
     if kind == "cost-limit":
         return "make lists shorter, patterns simpler, or loops fewer"
     return None
