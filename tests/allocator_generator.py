@@ -101,6 +101,8 @@ class Generator:
             on |= dict.fromkeys(
                 ("CompatibilityGroups", "DerivedAttributes", "ListTypeAttributes", "OptionalNodeOperations"), False
             )
+        for name in self.knobs.often_off:
+            on[name] = on[name] and self.rng.random() < 0.67
         return on
 
     def node(self, index: int) -> Object:
@@ -159,7 +161,10 @@ class Generator:
                 ]
             )
         if rng.random() < 0.6:
-            return {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}
+            # All of these match; results merge the equal ones.
+            both = rng.choice([["a", "b"], ["b", "a"], ["a", "b", "c"]])
+            which: Object = rng.choice([{"operator": "Exists"}, {"operator": "In", "values": both}])
+            return {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", **which}]}]}
         return {"nodeSelectorTerms": [term()]}
 
     def place(self, nodes: list[str]) -> Object:
@@ -335,8 +340,12 @@ class Generator:
             numa = rng.choice([{"string": "0"}, {"bool": True}, {"version": "1.0.0"}, {"int": 1}])
         if self.chance(knobs.list_attributes):
             group = {"strings": rng.sample(["g0", "g1", "g2", "g3"], rng.randint(1, 3))}
+            if rng.random() < 0.2:
+                group = {"versions": rng.sample(["1.0.0", "1.1.0", "2.0.0"], rng.randint(1, 2))}
         if self.chance(knobs.list_attributes):
             numa = {"ints": rng.sample(range(4), rng.randint(1, 3))}
+            if rng.random() < 0.2:
+                numa = {"bools": rng.choice([[True], [False], [True, False]])}
         found |= {"model": model, "numa": numa, "resource.kubernetes.io/pcieRoot": group}
         found["driverVersion"] = {"version": rng.choice(["1.2.3", "1.10.0", "2.0.0-rc.1"])}
         found["ecc"] = {"bool": rng.random() < 0.5}
@@ -378,6 +387,15 @@ class Generator:
             found["other.example.com/bandwidth"] = {"value": "10G"}
         if self.chance(self.knobs.bad_capacity):
             found["memory"] = {"value": rng.choice(["-1", "10", "20Ei"])}
+        if self.chance(self.knobs.bad_capacity * 3):
+            # Amounts at the borders of upstream's arithmetic.
+            limits: Object = {
+                "min": rng.choice(["0", "100u", "1m", "1"]),
+                "step": rng.choice(["1u", "1m", "250m", "3"]),
+            }
+            if rng.random() < 0.5:
+                limits["max"] = rng.choice(["1n", "2", "9E", "20E"])
+            found["cores"] = {"value": rng.choice(["4", "10E", "20E"]), "requestPolicy": {"validRange": limits}}
         return found
 
     def with_policy(self, capacity: Object, amounts: tuple[str, str, str]) -> Object:

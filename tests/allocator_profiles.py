@@ -27,6 +27,8 @@ class Knobs:
     occupancy: float = 0.2
     gates_off: float = 0.04
     alpha_off: float = 0.25
+    often_off: tuple[str, ...] = ()
+    """Features that are off in one of three cases, alone."""
     # where devices can be used: weights
     local: float = 6
     other_node: float = 0.7
@@ -97,13 +99,43 @@ PROFILES: dict[str, Knobs] = {
     ),
     "prioritized": replace(BASE, turns=2, first_available=0.8, requests=(1, 3), constraints=0.5, counts=(1, 4)),
     "limits": replace(
-        BASE, first_available=0.6, counts=(1, 34), devices=(8, 20), requests=(1, 3), constraints=0.0, selectors=0.1
+        BASE,
+        turns=2,
+        first_available=0.7,
+        counts=(1, 40),
+        devices=(15, 24),
+        slices=(1, 3),
+        requests=(2, 3),
+        claims=(1, 3),
+        constraints=0.0,
+        selectors=0.03,
+        taints=0.0,
+        counters=0.0,
+        capacity=0.0,
+        shared=0.0,
+        occupancy=0.02,
+        class_selectors=0.05,
     ),
     "all": replace(BASE, turns=2, all_mode=0.7, first_available=0.2, constraints=0.2, incomplete=0.05, occupancy=0.15),
     "admin": replace(BASE, admin=0.6, claims=(1, 3), occupancy=0.6),
-    "constraints": replace(BASE, turns=2, constraints=0.95, requests=(1, 3), groups=2, constraint_count=(1, 3)),
+    "constraints": replace(
+        BASE,
+        often_off=("ListTypeAttributes",),
+        turns=2,
+        constraints=0.95,
+        requests=(1, 3),
+        groups=2,
+        constraint_count=(1, 3),
+    ),
     "lists": replace(
-        BASE, turns=2, constraints=0.9, list_attributes=0.6, odd_types=0.15, requests=(1, 3), alpha_off=0.1
+        BASE,
+        often_off=("ListTypeAttributes",),
+        turns=2,
+        constraints=0.9,
+        list_attributes=0.6,
+        odd_types=0.15,
+        requests=(1, 3),
+        alpha_off=0.1,
     ),
     "counters": replace(BASE, turns=2, counters=0.95, devices=(2, 5), claims=(1, 3), occupancy=0.25, pools=(1, 2)),
     "counters-elsewhere": replace(
@@ -117,7 +149,15 @@ PROFILES: dict[str, Knobs] = {
         BASE, turns=2, shared=0.8, capacity=0.9, policies=0.0, capacity_requests=0.7, claims=(1, 3), occupancy=0.4
     ),
     "policies": replace(
-        BASE, turns=2, shared=0.7, capacity=0.95, policies=0.9, capacity_requests=0.8, claims=(1, 3), bad_capacity=0.02
+        BASE,
+        often_off=("FractionalCapacityRange",),
+        turns=2,
+        shared=0.7,
+        capacity=0.95,
+        policies=0.9,
+        capacity_requests=0.8,
+        claims=(1, 3),
+        bad_capacity=0.02,
     ),
     "shared-partitions": replace(
         BASE, turns=2, shared=0.6, capacity=0.8, counters=0.9, capacity_requests=0.4, claims=(1, 3), occupancy=0.3
@@ -126,6 +166,7 @@ PROFILES: dict[str, Knobs] = {
     "binding": replace(BASE, binding=0.5, binds_to_node=0.4, pools=(2, 3), all_nodes=4, gates_off=0.1),
     "places": replace(
         BASE,
+        often_off=("PartitionableDevices",),
         turns=2,
         per_device=0.5,
         all_nodes=3,
@@ -157,7 +198,14 @@ PROFILES: dict[str, Knobs] = {
         risky_selector=0.3,
     ),
     "derived": replace(
-        BASE, turns=2, derived=0.8, constraints=0.9, alpha_off=0.05, derived_failing=0.08, requests=(1, 3)
+        BASE,
+        often_off=("ListTypeAttributes",),
+        turns=2,
+        derived=0.8,
+        constraints=0.9,
+        alpha_off=0.05,
+        derived_failing=0.08,
+        requests=(1, 3),
     ),
     "gates": replace(
         BASE, gates_off=1.0, shared=0.3, counters=0.3, taints=0.2, binding=0.2, list_attributes=0.2, derived=0.05

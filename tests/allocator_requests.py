@@ -59,6 +59,7 @@ RARE_ATTRIBUTES = (
     "gpu.example.com/absent",
     "nic.example.com/numa",
     "other.example.com/numa",
+    "numa",
 )
 DERIVED = (
     f"{GPU}.?numa.orValue(7)",
@@ -74,7 +75,7 @@ DERIVED_FAILING = (f"{GPU}.index / 0", f"{GPU}.numa", "device", "[]", "1.5", f"{
 DERIVED_NAMES = ("gpu.example.com/numa", "derived.example.com/group", "resource.kubernetes.io/pcieRoot")
 REQUESTED = ("10Gi", "12Gi", "25Gi", "30Gi", "40Gi", "80Gi", "1")
 REQUESTED_CORES = ("100m", "500m", "700m", "1", "1300m", "2")
-REQUESTED_BADLY = ("-5", "1e19", "9223372036854775807", "1n", "8Ei")
+REQUESTED_BADLY = ("-5", "1e19", "9223372036854775807", "9223372036854775", "1n", "1500u", "8Ei")
 
 Object = dict[str, Any]
 
@@ -239,7 +240,7 @@ class Requests:
         if rng.random() < 0.05:
             found["other.example.com/bandwidth"] = "1G"
         if self.chance(self.knobs.bad_capacity * 3):
-            found["memory"] = rng.choice(REQUESTED_BADLY)
+            found[rng.choice(["memory", "cores"])] = rng.choice(REQUESTED_BADLY)
         return found
 
     def spoil(self, devices: Object) -> None:
