@@ -9,6 +9,9 @@ differ, the pattern is refused or rewritten before google-re2 sees it:
   ``LC`` and the long names of categories; names of scripts that have several words are refused, which is how Go is;
 - a group may be nested in fewer than `MAX_DEPTH` others.
 
+A pattern whose program would need more than 8 MiB is refused, which Go isn't that strict about: it takes a Unicode
+class repeated hundreds of times.
+
 ``\p{…}`` follows the Unicode version of google-re2, which may know a few more characters than Go's.
 """
 
@@ -28,11 +31,13 @@ from draht.cel.errors import EvaluationError, LimitError
 __all__ = ["MAX_DEPTH", "Pattern", "compiled", "found"]
 
 MAX_DEPTH: Final = 1000
-_MEMORY: Final = 64 << 20
-"""Bytes that a compiled pattern may take; Go's limit is about the same number of instructions."""
+# In Go a Unicode class is one instruction, here it is hundreds: a thousand letters of any script would take seconds to
+# compile.
+_MEMORY: Final = 8 << 20
+"""Bytes that a compiled pattern may take."""
 _SMALL: Final = 20_000
 """Instructions up to which many compiled patterns are kept."""
-_WORK: Final = 1 << 28
+_WORK: Final = 1 << 26
 """Bytes that finding all matches in one text may go through if every search goes to the end."""
 
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
