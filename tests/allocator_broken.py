@@ -89,14 +89,13 @@ def _no_alternative(
 
 
 def _same_kind_is_enough(
-    parts: Symmetry, states: BlockStates, failed: int, position: int, claim: int, state: State, looked_at: int
-) -> bool:
-    one, other = parts.blocks[parts.block_of[failed]], parts.blocks[parts.block_of[position]]
-    return one.kind == other.kind and parts.index_of[failed] == parts.index_of[position]
+    parts: Symmetry, states: BlockStates, position: int, claim: int, state: State, looked_at: int
+) -> tuple[int, int]:
+    return parts.blocks[parts.block_of[position]].kind, parts.index_of[position]
 
 
-def _any_status(parts: Symmetry, choice: Choice | None, state: State, failed: int, position: int) -> bool:
-    return parts.class_of[failed] == parts.class_of[position]
+def _any_status(parts: Symmetry, choice: Choice, state: State, position: int) -> int:
+    return parts.class_of[position]
 
 
 def _shared_once(model: Model, slot: int, current: Choice | None, need: int, ahead: int, state: State) -> bool:

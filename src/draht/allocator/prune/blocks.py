@@ -37,41 +37,56 @@ class BlockStates:
 
     def __init__(self, model: Model) -> None:
         self._admin = model.admin
-        self._raw: dict[tuple[Any, ...], int] = {}
+        self._multi = model.multi
+        # By block, so that a look-up hashes little: what a state is made of -> its number.
+        self._raw: dict[int, dict[tuple[Any, ...], int]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._offsets = [0]
         for rules in model.rules:
             self._offsets.append(self._offsets[-1] + len(rules))
+        self._lists = any(rule.elements for rules in model.rules for rule in rules)
 
     def number(self, block: Block, state: State, claim: int, relevant: int) -> int:
         """The number of this block's state; `relevant` are the positions that a remaining alternative may look at."""
         mask = block.mask & relevant
-        free = mask & ~state.used
-        mine = mask & state.mine
-        used = mask & state.used if self._admin else 0
-        allowed = tuple([value & mask for value in state.allowed])
-        remaining = state.remaining & block.field_mask
-        shared = state.shared & block.mask
-        took = state.took & mask
-        running = state.running if block.values and any(state.running) else ()
-        groups = tuple([state.groups[counter_set] for counter_set in block.sets])
-        raw = (block.mask, claim, free, mine, used, allowed, remaining, shared, took, running, groups)
-        number = self._raw.get(raw)
+        allowed = state.allowed
+        raw: tuple[Any, ...]
+        if not allowed:
+            raw = (mask & ~state.used,)
+        elif len(allowed) == 1:
+            raw = (mask & ~state.used, allowed[0] & mask)
+        else:
+            raw = (mask & ~state.used, *[value & mask for value in allowed])
+        if block.fields:
+            raw += (state.remaining & block.field_mask,)
+        if self._multi & mask:
+            raw += (state.shared & mask, state.took & mask)
+        if block.sets:
+            raw += tuple([state.groups[counter_set] for counter_set in block.sets])
+        if self._lists and any(state.running):
+            raw += (claim, state.running)
+        if self._admin:
+            raw += (state.mine & mask, state.used & mask)
+        known = self._raw.get(block.mask)
+        if known is None:
+            known = self._raw[block.mask] = {}
+        # Claims have their own constraints, and requests look at their own positions.
+        key = (mask, len(allowed), raw)
+        number = known.get(key)
         if number is None:
-            number = self._raw[raw] = self._canonical(block, raw)
+            number = known[key] = self._canonical(block, state, claim, mask)
         return number
 
-    def _canonical(self, block: Block, raw: tuple[Any, ...]) -> int:
-        _, claim, free, mine, used, allowed, remaining, shared, took, running, groups = raw
+    def _canonical(self, block: Block, state: State, claim: int, mask: int) -> int:
         content = (
             block.kind,
-            self.statuses(block, free, mine, used),
-            self.values(block, allowed),
-            self.amounts(block, remaining),
-            self.shares(block, shared),
-            self.taken(block, took),
-            self.common(block, claim, running),
-            self.placed(groups),
+            self.statuses(block, mask & ~state.used, state.mine & mask, state.used & mask if self._admin else 0),
+            self.values(block, tuple([value & mask for value in state.allowed])),
+            self.amounts(block, state.remaining),
+            self.shares(block, state.shared & mask),
+            self.taken(block, state.took & mask),
+            self.common(block, claim, state.running) if any(state.running) else (),
+            self.placed(tuple([state.groups[counter_set] for counter_set in block.sets])),
         )
         return self._numbers.setdefault(content, len(self._numbers))
 
@@ -121,14 +136,11 @@ class BlockStates:
 
 
 def alike_blocks(
-    parts: Symmetry, states: BlockStates, failed: int, position: int, claim: int, state: State, looked_at: int
-) -> bool:
-    """Rule 1b: whether the failure of one position at this node rules out a later one in another block.
+    parts: Symmetry, states: BlockStates, position: int, claim: int, state: State, looked_at: int
+) -> tuple[int, int, int]:
+    """Rule 1b: what must be equal for a failed position of this node to rule out a later one.
 
     `looked_at` are the positions that matter from here on.
     """
-    one = parts.blocks[parts.block_of[failed]]
-    other = parts.blocks[parts.block_of[position]]
-    if one.kind != other.kind or one is other or parts.index_of[failed] != parts.index_of[position]:
-        return False
-    return states.number(one, state, claim, looked_at) == states.number(other, state, claim, looked_at)
+    block = parts.blocks[parts.block_of[position]]
+    return block.kind, parts.index_of[position], states.number(block, state, claim, looked_at)

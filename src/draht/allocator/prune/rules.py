@@ -8,7 +8,7 @@ ones, and see the differential tests notice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from draht.allocator.prune.blocks import BlockStates, alike_blocks
@@ -32,8 +32,8 @@ class Rules:
 
     partition: Callable[[Model], Symmetry] = symmetry
     states: Callable[[Model], BlockStates] = BlockStates
-    classes: Callable[[Symmetry, Choice | None, State, int, int], bool] | None = alike
-    blocks: Callable[[Symmetry, BlockStates, int, int, int, State, int], bool] | None = alike_blocks
+    classes: Callable[[Symmetry, Choice, State, int], Hashable] | None = alike
+    blocks: Callable[[Symmetry, BlockStates, int, int, State, int], Hashable] | None = alike_blocks
     key: Callable[[Symmetry, BlockStates, tuple[int, int, int], int, State, int], tuple[object, ...]] | None = (
         canonical_key
     )

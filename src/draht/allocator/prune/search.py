@@ -12,7 +12,7 @@ Doesn't do: problems for which a fact in `model` doesn't hold (see `strict`), re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from draht.allocator.prune.exact import exact_key
@@ -68,7 +68,8 @@ class _Frame:
         self.todo = 0
         self.looked_at = 0
         self.position = -1
-        self.tried: list[int] = []
+        # What rules 1 and 1b compare, of all positions that failed here.
+        self.tried: set[Hashable] = set()
 
 
 _FAILED = None
@@ -100,6 +101,7 @@ class _Search:
         self.stack: list[_Frame] = []
         self.partition = self._derived(rules.partition)
         self.states = rules.states(model)
+        self.blocks = None if model.admin else rules.blocks
         later = model.derived.get("relevant")
         if later is None:
             later = model.derived["relevant"] = relevant(model)
@@ -232,20 +234,21 @@ class _Search:
         choice, state, model = frame.choice, frame.state, self.model
         assert choice is not None
         if frame.position >= 0:
-            frame.tried.append(frame.position)
+            frame.tried.update(self._likeness(frame, frame.position))
         rules = model.rules[model.claim_of[frame.slot]]
+        last = frame.taken + 1 == choice.count
         while frame.todo:
             bit = frame.todo & -frame.todo
             frame.todo ^= bit
             position = bit.bit_length() - 1
             if choice.errors & bit:
                 raise _FatalError(frame.slot, frame.alternative, position)
-            if frame.tried and self._like_a_failed_one(frame, position):
+            if frame.tried and not frame.tried.isdisjoint(self._likeness(frame, position)):
                 continue
             after = take(model, choice, rules, position, state)
             if after is None:
                 continue
-            if frame.taken + 1 == choice.count:
+            if last:
                 outcome = self._enter(frame.slot + 1, after)
             else:
                 outcome = self._device_frame(
@@ -254,20 +257,16 @@ class _Search:
             if outcome is not _FAILED:
                 frame.position = position
                 return outcome
-            frame.tried.append(position)
+            frame.tried.update(self._likeness(frame, position))
         return _FAILED
 
-    def _like_a_failed_one(self, frame: _Frame, position: int) -> bool:
-        """Rules 1 and 1b: whether a device that failed at this node stands for this one."""
-        partition, state, rules = self.partition, frame.state, self.rules
-        claim = self.model.claim_of[frame.slot]
-        for failed in frame.tried:
-            if rules.classes is not None and rules.classes(partition, frame.choice, state, failed, position):
-                return True
-            if (
-                rules.blocks is not None
-                and not self.model.admin
-                and rules.blocks(partition, self.states, failed, position, claim, state, frame.looked_at)
-            ):
-                return True
-        return False
+    def _likeness(self, frame: _Frame, position: int) -> list[Hashable]:
+        """What rules 1 and 1b compare: if one of these failed at this node, the position fails."""
+        found: list[Hashable] = []
+        rules = self.rules
+        if rules.classes is not None and frame.choice is not None:
+            found.append(rules.classes(self.partition, frame.choice, frame.state, position))
+        if self.blocks is not None:
+            claim = self.model.claim_of[frame.slot]
+            found.append(self.blocks(self.partition, self.states, position, claim, frame.state, frame.looked_at))
+        return found

@@ -62,11 +62,9 @@ class Symmetry:
     index_of: tuple[int, ...]
 
 
-def alike(parts: Symmetry, choice: Choice | None, state: State, failed: int, position: int) -> bool:
-    """Rule 1: whether the failure of one position at this node rules out a later one."""
-    if parts.class_of[failed] != parts.class_of[position]:
-        return False
-    return choice is None or not choice.admin or not (state.used >> failed ^ state.used >> position) & 1
+def alike(parts: Symmetry, choice: Choice, state: State, position: int) -> tuple[int, int]:
+    """Rule 1: what must be equal for a failed position of this node to rule out a later one."""
+    return parts.class_of[position], state.used >> position & 1 if choice.admin else 0
 
 
 def components(model: Model) -> list[int]:
