@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from draht.cel import hints
@@ -42,26 +41,24 @@ from draht.cel.inference import (
 )
 from draht.cel.numbers import UInt
 from draht.cel.reference import Checked, Reference
+from draht.cel.scope import Named, Scope, spelled
+from draht.cel.signatures import Signatures, misfit
 from draht.cel.source import Source
 from draht.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
-    DURATION,
     DYN,
     ERROR,
     INT,
     NULL,
     STRING,
-    TIMESTAMP,
     UINT,
     Type,
     list_of,
     map_of,
     object_type,
     optional_of,
-    parameter,
-    type_of,
 )
 from draht.cel.walk import descendants, finish
 
@@ -81,8 +78,6 @@ _LITERALS: Final[dict[type, Type]] = {
 _LOGICAL: Final = frozenset({"_&&_", "_||_"})
 _RANGES: Final = frozenset({"dyn", "error", "parameter"})
 
-# Kubernetes' type provider knows these two besides their full names, but only where a message is made of them.
-_MESSAGES: Final = {"duration": DURATION, "timestamp": TIMESTAMP}
 _WELL_KNOWN: Final = {
     "any": "google.protobuf.Any",
     "bool": "google.protobuf.BoolValue",
@@ -97,25 +92,6 @@ _WELL_KNOWN: Final = {
     "string": "google.protobuf.StringValue",
     "timestamp": "google.protobuf.Timestamp",
     "uint": "google.protobuf.UInt64Value",
-}
-_OPERATORS: Final = {
-    "_+_": "+",
-    "_-_": "-",
-    "_*_": "*",
-    "_/_": "/",
-    "_%_": "%",
-    "_<_": "<",
-    "_<=_": "<=",
-    "_>_": ">",
-    "_>=_": ">=",
-    "_==_": "==",
-    "_!=_": "!=",
-    "@in": "in",
-    "_[_]": "[]",
-    "_[?_]": "[?]",
-    "!_": "!",
-    "-_": "-",
-    "_?_:_": "?:",
 }
 
 
@@ -145,18 +121,6 @@ def check(expr: Expr, environment: Environment, source: Source) -> Checked:
     return Checked(checked, types, checker.references)
 
 
-@lru_cache(maxsize=4096)
-def _parameters_of(parameters: tuple[Type, ...], result: Type) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    waiting = [result, *reversed(parameters)]
-    while waiting:
-        kind = waiting.pop()
-        if kind.kind == "parameter":
-            found[kind.name] = None
-        waiting.extend(kind.parameters)
-    return tuple(found)
-
-
 class _Checker:
     def __init__(self, environment: Environment, source: Source) -> None:
         self.environment = environment
@@ -165,8 +129,8 @@ class _Checker:
         self.types: dict[int, Type] = {}
         self.references: dict[int, Reference] = {}
         self.substitutions = Substitutions()
-        self._locals: dict[str, list[Type]] = {}
-        self._fresh = 0
+        self._scope = Scope(environment)
+        self._signatures = Signatures()
 
     def refuse(self, node: Expr | Field, message: str, hint: str | None = None) -> None:
         line, column = self.source.place(node.at)
@@ -211,68 +175,25 @@ class _Checker:
     # Names
 
     def _identifier(self, expr: Identifier) -> Expr:
-        found = self._simple(expr.name)
+        found = self._scope.simple(expr.name)
         if found is None:
-            known = [*self.environment.variables, *(name for name, stack in self._locals.items() if stack)]
-            self.refuse(expr, f"{_shown(expr.name)} is not declared", hints.unknown_name(expr.name, known))
+            hint = hints.unknown_name(expr.name, self._scope.variables())
+            self.refuse(expr, f"{_shown(expr.name)} is not declared", hint)
             self.types[expr.id] = ERROR
             return expr
-        return self._named(expr, *found)
+        return self._named(expr, found)
 
-    def _named(self, expr: Expr, name: str, reference: Reference, kind: Type) -> Identifier:
-        self.types[expr.id] = kind
-        self.references[expr.id] = reference
-        return Identifier(expr.id, expr.at, name)
-
-    def _simple(self, name: str) -> tuple[str, Reference, Type] | None:
-        bare = name.removeprefix(".")
-        stack = self._locals.get(bare)
-        if stack and bare == name:
-            return name, Reference(name), stack[-1]
-        found = self._global(bare)
-        if found is None:
-            return None
-        return ("." + bare if stack else bare), found[0], found[1]
-
-    def _qualified(self, expr: Select) -> tuple[str, Reference, Type] | None:
-        """The one name that a chain of selections spells, if it is declared."""
-        names: list[str] = []
-        node: Expr = expr
-        while isinstance(node, Select):
-            if node.test:
-                return None
-            names.append(node.field)
-            node = node.operand
-        if not isinstance(node, Identifier):
-            return None
-        first = node.name.removeprefix(".")
-        stack = self._locals.get(first)
-        if stack and first == node.name:
-            return None
-        name = ".".join([first, *reversed(names)])
-        found = self._global(name)
-        if found is None:
-            return None
-        return ("." + name if stack else name), found[0], found[1]
-
-    def _global(self, name: str) -> tuple[Reference, Type] | None:
-        variable = self.environment.variables.get(name)
-        if variable is not None:
-            return Reference(name), variable
-        kind = self.environment.types.get(name)
-        if kind is not None:
-            return Reference(name, constant=True, value=kind), type_of(kind)
-        constant = self.environment.constants.get(name)
-        if constant is not None:
-            return Reference(name, constant=True, value=constant[1]), constant[0]
-        return None
+    def _named(self, expr: Expr, found: Named) -> Identifier:
+        self.types[expr.id] = found.type
+        self.references[expr.id] = found.reference
+        return Identifier(expr.id, expr.at, found.name)
 
     # Selections
 
     def _select(self, expr: Select) -> _Visit:
-        found = self._qualified(expr)
+        found = self._scope.qualified(expr)
         if found is not None:
-            return self._named(expr, *found)
+            return self._named(expr, found)
         operand = yield expr.operand
         kind = self._field(expr, operand, expr.field, optional=False)
         self.types[expr.id] = self.substitutions.applied(BOOL if expr.test else kind)
@@ -330,7 +251,7 @@ class _Checker:
             if function is None:
                 return self._unknown_function(replace(expr, args=tuple(args)))
             return self._resolved(replace(expr, function=function.name, args=tuple(args)), function)
-        prefix = _qualified_name(expr.target)
+        prefix = spelled(expr.target)
         if prefix is not None:
             function = self.environment.functions.get(f"{prefix}.{expr.function}".removeprefix("."))
             if function is not None:
@@ -359,7 +280,7 @@ class _Checker:
         for overload in function.overloads:
             if overload.member != (expr.target is not None) or len(overload.parameters) != len(given):
                 continue
-            wanted, returned = self._instance(overload)
+            wanted, returned = self._signatures.of(overload)
             if not self.substitutions.assignable(given, wanted):
                 continue
             chosen.append(overload)
@@ -387,31 +308,11 @@ class _Checker:
             self.references[expr.id] = Reference(function.name, function.overloads[:1])
         return expr
 
-    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The signature with fresh type parameters."""
-        names = _parameters_of(overload.parameters, overload.result)
-        if not names:
-            return overload.parameters, overload.result
-        fresh = Substitutions({name: self._parameter() for name in names})
-        return tuple([fresh.applied(kind) for kind in overload.parameters]), fresh.applied(overload.result)
-
-    def _parameter(self) -> Type:
-        # No declaration's parameter has a name with a digit in front.
-        self._fresh += 1
-        return parameter(f"{self._fresh}")
-
     def _no_overload(self, expr: Call, function: Function, given: Iterable[Type]) -> None:
         kinds = tuple([self.substitutions.applied(kind, free_as_dyn=True) for kind in given])
-        names = [kind.for_people() for kind in kinds]
         operands = expr.args if expr.target is None else (expr.target, *expr.args)
         hint = hints.no_overload(function.name, operands, kinds)
-        sign = _OPERATORS.get(function.name)
-        if sign is not None:
-            self.refuse(expr, f"{sign} can't be applied to {' and '.join(names)}", hint)
-            return
-        receiver = f"{names[0]}." if expr.target is not None else ""
-        arguments = names[1:] if expr.target is not None else names
-        self.refuse(expr, f"{receiver}{function.name}({', '.join(arguments)}) doesn't exist", hint)
+        self.refuse(expr, misfit(function.name, kinds, member=expr.target is not None), hint)
 
     def _mismatch(self, node: Expr, wanted: Type, given: Type) -> None:
         wanted = self.substitutions.applied(wanted, free_as_dyn=True)
@@ -445,7 +346,7 @@ class _Checker:
             checked = yield element
             elements.append(checked)
             joined = self._joined(joined, self._held(checked, optional=index in expr.optional))
-        self.types[expr.id] = bounded(list_of(joined if joined is not None else self._parameter()))
+        self.types[expr.id] = bounded(list_of(joined if joined is not None else self._signatures.fresh()))
         return replace(expr, elements=tuple(elements))
 
     def _map(self, expr: MapLiteral) -> _Visit:
@@ -459,7 +360,7 @@ class _Checker:
             value_type = self._joined(value_type, self._held(value, optional=entry.optional))
             entries.append(replace(entry, key=key, value=value))
         if key_type is None or value_type is None:
-            key_type, value_type = self._parameter(), self._parameter()
+            key_type, value_type = self._signatures.fresh(), self._signatures.fresh()
         self.types[expr.id] = bounded(map_of(key_type, value_type))
         return replace(expr, entries=tuple(entries))
 
@@ -486,7 +387,7 @@ class _Checker:
 
     def _message(self, expr: StructLiteral, name: str) -> Type | None:
         """The type that a literal of a message makes; None and an issue if there is no such message."""
-        kind = self.environment.types.get(name) or _MESSAGES.get(name)
+        kind = self.environment.types.get(name) or self.environment.messages.get(name)
         if kind is None:
             if name in self.environment.fields:
                 return object_type(name)
@@ -511,15 +412,15 @@ class _Checker:
         bound = {expr.variable: first}
         if expr.second is not None and second is not None:
             bound.setdefault(expr.second, second)
-        self._enter({expr.accumulator: accumulated})
-        self._enter(bound)
+        self._scope.enter({expr.accumulator: accumulated})
+        self._scope.enter(bound)
         condition = yield expr.condition
         self._assert(condition, BOOL)
         step = yield expr.step
         self._assert(step, accumulated)
-        self._leave(bound)
+        self._scope.leave(bound)
         result = yield expr.result
-        self._leave({expr.accumulator: accumulated})
+        self._scope.leave({expr.accumulator: accumulated})
         self.types[expr.id] = self.substitutions.applied(self.types[result.id])
         return replace(expr, range=over, initial=initial, condition=condition, step=step, result=result)
 
@@ -541,26 +442,6 @@ class _Checker:
         given = self.types[node.id]
         if not self.substitutions.assignable((wanted,), (given,)):
             self._mismatch(node, wanted, given)
-
-    def _enter(self, bound: dict[str, Type]) -> None:
-        for name, kind in bound.items():
-            self._locals.setdefault(name, []).append(kind)
-
-    def _leave(self, bound: dict[str, Type]) -> None:
-        for name in bound:
-            self._locals[name].pop()
-
-
-def _qualified_name(expr: Expr) -> str | None:
-    names: list[str] = []
-    while isinstance(expr, Select):
-        if expr.test:
-            return None
-        names.append(expr.field)
-        expr = expr.operand
-    if not isinstance(expr, Identifier):
-        return None
-    return ".".join([expr.name, *reversed(names)])
 
 
 def _shown(name: str) -> str:

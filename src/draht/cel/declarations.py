@@ -74,6 +74,10 @@ class Library:
     types: Mapping[str, Type] = field(default_factory=dict)
     """Names that stand for a type in an expression (``type(x) == net.IP``)."""
     constants: Mapping[str, tuple[Type, Any]] = field(default_factory=dict)
+    messages: Mapping[str, Type] = field(default_factory=dict)
+    """Names with which a literal ``name{field: value}`` can be written → its type."""
+    fields: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    """Name of a message → its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class Environment:
     fields: Mapping[str, Mapping[str, Type]]
     """Name of an object type → its fields."""
     constants: Mapping[str, tuple[Type, Any]] = field(default_factory=dict)
+    messages: Mapping[str, Type] = field(default_factory=dict)
+    """Name of what literals ``name{field: value}`` make → its type; object types need not be named here."""
 
     @classmethod
     def of(
@@ -102,6 +108,8 @@ class Environment:
         macros: dict[tuple[str, int, bool], Macro] = {}
         types: dict[str, Type] = {}
         constants: dict[str, tuple[Type, Any]] = {}
+        messages: dict[str, Type] = {}
+        known_fields: dict[str, Mapping[str, Type]] = {}
         for library in libraries:
             for function in library.functions:
                 known = functions.get(function.name)
@@ -110,4 +118,7 @@ class Environment:
             macros.update({(macro.name, macro.arguments, macro.member): macro for macro in library.macros})
             types.update(library.types)
             constants.update(library.constants)
-        return cls(functions, macros, variables or {}, types, fields or {}, constants)
+            messages.update(library.messages)
+            known_fields.update(library.fields)
+        known_fields.update(fields or {})
+        return cls(functions, macros, variables or {}, types, known_fields, constants, messages)

@@ -1,8 +1,9 @@
 """Literals of messages: ``google.protobuf.Int64Value{value: 1}``.
 
 The language has them, the device environment has no use for them: they make values that can be written shorter. Owns
-the wrappers, which are their value or its default, and timestamps and durations. Any other message is an evaluation
-error, as upstream's is for the type of the device itself. Source: cel-go v0.29.2 ``common/types/provider.go``.
+the wrappers, which are their value or its default, JSON values, timestamps and durations. Any other message is an
+evaluation error, as upstream's is for the type of the device itself. Source: cel-go v0.29.2
+``common/types/provider.go``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, final
 
 from draht.cel.closures_logic import Closure
 from draht.cel.errors import EvaluationError
 from draht.cel.gotime import MAX_UNIX_SECONDS, MIN_UNIX_SECONDS
 from draht.cel.numbers import UInt
+from draht.cel.types import Type, object_type
 from draht.cel.values import MISSING, Duration, Map, Optional, Timestamp
 
 __all__ = ["message"]
@@ -72,6 +75,24 @@ def _list(fields: Fields) -> Any:
     return fields.get("values", [])
 
 
+_KINDS: Final = ("number_value", "string_value", "bool_value", "struct_value", "list_value")
+
+
+def _value(fields: Fields) -> Any:
+    # They are alternatives; upstream keeps whichever it happens to set last.
+    return next((fields[kind] for kind in _KINDS if kind in fields), None)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    cel_type: ClassVar[Type] = object_type("google.protobuf.Empty")
+
+
+def _empty(_fields: Fields) -> _Empty:
+    return _Empty()
+
+
 _MADE: Final[dict[str, Callable[[Fields], Any]]] = {
     "google.protobuf.BoolValue": _wrapper(False),
     "google.protobuf.BytesValue": _wrapper(b""),
@@ -86,6 +107,8 @@ _MADE: Final[dict[str, Callable[[Fields], Any]]] = {
     "google.protobuf.Duration": _duration,
     "google.protobuf.Struct": _struct,
     "google.protobuf.ListValue": _list,
+    "google.protobuf.Value": _value,
+    "google.protobuf.Empty": _empty,
 }
 
 

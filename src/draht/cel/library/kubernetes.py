@@ -25,6 +25,7 @@ from draht.cel.library import (
     strings,
     urls,
     versions,
+    wellknown,
 )
 from draht.cel.library.macros import STANDARD_MACROS
 from draht.cel.library.standard import STANDARD
@@ -33,6 +34,7 @@ __all__ = ["BASE", "BINDINGS"]
 
 BASE: Final[tuple[Library, ...]] = (
     STANDARD,
+    wellknown.LIBRARY,
     Library("macros", macros=STANDARD_MACROS),
     urls.LIBRARY,
     regex.LIBRARY,
