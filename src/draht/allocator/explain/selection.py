@@ -1,0 +1,143 @@
+"""Which condition of a request's selectors keeps devices out, and by how much: the closest miss."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draht.allocator.explain.question import Question
+from draht.api.quantity import Quantity
+from draht.api.semver import Version
+from draht.cel import CELError, Device
+from draht.cel.conditions import Condition, conditions
+
+__all__ = ["Miss", "Selection", "selection"]
+
+_PATH: Final = re.compile(r'device\.(?:attributes|capacity)\[(?:"[^"]*"|\'[^\']*\')\]\.')
+_UPWARD: Final = frozenset({"_>_", "_>=_"})
+_DOWNWARD: Final = frozenset({"_<_", "_<=_"})
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A condition, how many devices meet it, and what they have instead.
+
+    Args:
+        text: The condition as it is written.
+        holds: Devices that meet it.
+        of: Devices it was asked about.
+        instead: In words what the devices have; empty where the condition compares nothing.
+    """
+
+    text: str
+    holds: int
+    of: int
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.holds} of {self.of} devices have `{short(self.text)}`" + (
+            f"; {self.instead}" if self.instead else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The selectors of one request over the devices of its class.
+
+    Args:
+        texts: The conditions of all selectors of the request.
+        of_class: Devices that the class selects.
+        matching: Devices that meet all the conditions.
+        misses: For each condition, those that most devices fail first.
+        nearest: The most conditions that a device that doesn't match meets.
+    """
+
+    texts: tuple[str, ...]
+    of_class: int
+    matching: int
+    misses: tuple[Miss, ...]
+    nearest: int
+
+
+def short(text: str) -> str:
+    """The condition without the path to what it names: ``memory.compareTo(…) >= 0``."""
+    return _PATH.sub("", text)
+
+
+def selection(question: Question) -> Selection:
+    """Take the selectors of a single exact request apart, over all devices that the nodes of the question reach.
+
+    Every device counts once, however many nodes reach it.
+    """
+    (claim,) = question.claims
+    (request,) = claim.spec.devices.requests
+    asked = request.exactly or request.first_available[0]
+    found: list[Condition] = []
+    for selector in asked.selectors:
+        if selector.cel is not None:
+            found += conditions(selector.cel.expression)
+    known = question.snapshot.classes.get(asked.device_class_name)
+    of_class: list[Condition] = []
+    for selector in known.spec.selectors if known else ():
+        if selector.cel is not None:
+            of_class += conditions(selector.cel.expression)
+    devices = [each for each in _devices(question) if all(condition.holds(each) is True for condition in of_class)]
+    verdicts = [[condition.holds(device) is True for condition in found] for device in devices]
+    misses = []
+    for number, condition in enumerate(found):
+        holds = sum(verdict[number] for verdict in verdicts)
+        # What those have that fail here alone is the closest miss; where there are none, what all have.
+        near = [device for device, verdict in zip(devices, verdicts, strict=True) if sum(verdict) == len(found) - 1]
+        near = [device for device in near if condition.holds(device) is not True] or devices
+        misses.append(Miss(condition.text, holds, len(devices), _instead(condition, near)))
+    misses.sort(key=lambda miss: miss.holds)
+    return Selection(
+        texts=tuple(condition.text for condition in found),
+        of_class=len(devices),
+        matching=sum(all(verdict) for verdict in verdicts),
+        misses=tuple(misses),
+        nearest=max((sum(verdict) for verdict in verdicts if not all(verdict)), default=0),
+    )
+
+
+def _devices(question: Question) -> Iterator[Device]:
+    seen: set[object] = set()
+    for node in question.nodes:
+        row = question.snapshot.row(node)
+        for pool in row.usable:
+            if pool in seen:
+                continue
+            seen.add(pool)
+            for device in pool.devices:
+                try:
+                    yield Device.of(pool.id.driver, device)
+                except CELError:
+                    continue
+
+
+def _instead(condition: Condition, devices: list[Device]) -> str:
+    if condition.relation is None or not devices:
+        return ""
+    values = [value for value in map(condition.value, devices) if value is not None]
+    if not values:
+        return f"none of them has {short(condition.subject)}"
+    if condition.relation in _UPWARD | _DOWNWARD and _ordered(values):
+        best = max(values) if condition.relation in _UPWARD else min(values)
+        return f"the {'largest' if condition.relation in _UPWARD else 'smallest'} is {best}"
+    counted = Counter(_shown(value) for value in values).most_common()
+    more = f" and {len(counted) - _SHOWN} others" if len(counted) > _SHOWN else ""
+    return "there are " + ", ".join(f"{value} ({number})" for value, number in counted[:_SHOWN]) + more
+
+
+def _ordered(values: list[Any]) -> bool:
+    return all(type(value) is type(values[0]) for value in values) and isinstance(
+        values[0], (int, float, str, Quantity, Version)
+    )
+
+
+def _shown(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
