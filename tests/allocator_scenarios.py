@@ -218,7 +218,7 @@ def _constraint(one: Object) -> Object:
 
 
 def _request(name: str, one: Any) -> Object:
-    request = {"count": one} if isinstance(one, int) else one or {}
+    request: Object = {"count": one} if isinstance(one, int) else one or {}
     if "first" in request:
         return {"name": name, "firstAvailable": [{"name": n, **_asked(r or {})} for n, r in request["first"].items()]}
     return {"name": name, "exactly": _asked(request)}
