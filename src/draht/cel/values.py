@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Final, final
 
 from draht.api.quantity import Quantity
 from draht.api.semver import Version
-from draht.cel.errors import AbortError, EvaluationError
+from draht.cel.errors import AbortError, EvaluationError, LimitError
 from draht.cel.numbers import UInt
 from draht.cel.types import (
     BOOL,
@@ -331,7 +331,7 @@ def equal(a: Any, b: Any) -> bool:
     if comparing is not None:
         return comparing(a, b)
     if isinstance(a, Map):
-        return _equal_maps(a, b)
+        return _equal_nested(a, b)
     # A class of a library: its own kind only.
     if kind is not other:
         raise no_such_overload("_==_", a, b)
@@ -342,6 +342,8 @@ def not_equal(a: Any, b: Any) -> bool:
     """``a != b``; where ``a == b`` is an error, this is true."""
     try:
         return not equal(a, b)
+    except AbortError:
+        raise
     except EvaluationError:
         return True
 
@@ -353,6 +355,8 @@ def contains(element: Any, container: Any) -> bool:
             # Upstream asks the element itself, which knows null only as a type.
             if equal(element, value):
                 return True
+        except AbortError:
+            raise
         except EvaluationError:
             continue
     return False
@@ -399,38 +403,52 @@ def _equal_numbers(a: Any, b: Any) -> bool:
     return _compare_numbers(a, b) == 0
 
 
-def _equal_lists(a: Any, b: Any) -> bool:
-    if type(b) is not list and type(b) is not tuple:
-        return False
-    if len(a) != len(b):
-        return False
-    return all(map(_not_unequal, a, b))
+_MAX_CONTAINERS: Final = 100_000
+"""How many lists and maps inside a value are compared; making more costs more than any limit allows, but one list may
+stand in another twice, and that one in a third …"""
 
 
-def _equal_maps(a: Map, b: Any) -> bool:
-    if not isinstance(b, Map) or len(a.entries) != len(b.entries):
-        return False
-    for key, value in a.items():
-        found = b.find(key)
-        if found is MISSING or not _not_unequal(value, found):
+def _equal_nested(a: Any, b: Any) -> bool:
+    return _same(a, b, [_MAX_CONTAINERS])
+
+
+def _same(a: Any, b: Any, left: list[int]) -> bool:
+    kind = type(a)
+    if kind is list or kind is tuple:
+        if (type(b) is not list and type(b) is not tuple) or len(a) != len(b):
             return False
-    return True
+        return all(_not_unequal(one, other, left) for one, other in zip(a, b, strict=True))
+    if kind is Optional:
+        if type(b) is not Optional:
+            return False
+        if a.value is MISSING or b.value is MISSING:
+            return a.value is b.value
+        return _same(a.value, b.value, left)
+    if isinstance(a, Map):
+        if not isinstance(b, Map) or len(a.entries) != len(b.entries):
+            return False
+        for key, value in a.items():
+            found = b.find(key)
+            if found is MISSING or not _not_unequal(value, found, left):
+                return False
+        return True
+    return equal(a, b)
 
 
-def _not_unequal(a: Any, b: Any) -> bool:
+def _not_unequal(a: Any, b: Any, left: list[int]) -> bool:
     """Equality inside lists and maps: what can't be compared counts as equal, as upstream has it."""
+    kind = type(a)
+    if kind is type(b) and kind in _PLAIN:
+        return bool(a == b)
+    left[0] -= kind is list or kind is tuple or isinstance(a, Map)
+    if left[0] < 0:
+        raise LimitError(f"comparing these values means comparing more than {_MAX_CONTAINERS:,} lists and maps")
     try:
-        return equal(a, b)
+        return _same(a, b, left)
+    except AbortError:
+        raise
     except EvaluationError:
         return True
-
-
-def _equal_optionals(a: Optional, b: Any) -> bool:
-    if type(b) is not Optional:
-        return False
-    if a.value is MISSING or b.value is MISSING:
-        return a.value is b.value
-    return equal(a.value, b.value)
 
 
 def _equal_types(a: Type, b: Any) -> bool:
@@ -445,10 +463,10 @@ _EQUAL: Final[dict[type, Callable[[Any, Any], bool]]] = {
     int: _equal_numbers,
     UInt: _equal_numbers,
     float: _equal_numbers,
-    list: _equal_lists,
-    tuple: _equal_lists,
-    Map: _equal_maps,
-    Optional: _equal_optionals,
+    list: _equal_nested,
+    tuple: _equal_nested,
+    Map: _equal_nested,
+    Optional: _equal_nested,
     Type: _equal_types,
     # Equal ones are of one class and never get here.
     bool: _never,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from draht.cel.errors import LimitError
 from draht.cel.sizes import ONE, REGEX_LENGTH_FACTOR, STRING_FACTOR, CallCost, Operand, Size
 from draht.cel.values import Map
 
@@ -29,6 +30,7 @@ __all__ = [
     "traversed",
 ]
 
+_MAX_PARTS: Final = 1 << 21
 _ONE_UNIT: Final = CallCost(ONE)
 _MATCHED: Final = Size.fixed(1)
 
@@ -94,9 +96,11 @@ def traversed(_result: Any, *arguments: Any) -> int:
 def traversal(value: Any) -> int:
     """Units for going through a value and everything in it."""
     total = 0
-    # A stack of its own: values nest as deep as an expression can make them.
+    # A stack of its own: values nest as deep as an expression can make them, and one may stand in others many times.
     pending = [value]
-    while pending:
+    for _ in range(_MAX_PARTS):
+        if not pending:
+            return total
         value = pending.pop()
         kind = type(value)
         if kind is str:
@@ -110,7 +114,7 @@ def traversal(value: Any) -> int:
                 pending += (key, entry)
         else:
             total += 1
-    return total
+    raise LimitError(f"going through this value takes more than {_MAX_PARTS:,} steps")
 
 
 def searched_by(operands: tuple[Operand, ...]) -> CallCost:

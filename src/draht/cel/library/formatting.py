@@ -15,14 +15,16 @@ from decimal import Decimal
 from typing import Any, Final
 
 from draht.cel.ast import Call, Expr, ListLiteral, Literal, MapLiteral
-from draht.cel.errors import EvaluationError
+from draht.cel.errors import EvaluationError, LimitError
 from draht.cel.library.standard_conversions import CONVERSIONS
 from draht.cel.numbers import UInt
 from draht.cel.types import Type
 from draht.cel.values import MAX_INT64, Duration, Map, Timestamp, type_name, type_of
 
-__all__ = ["format_problem", "format_text", "go_quoted"]
+__all__ = ["MAX_LENGTH", "format_problem", "format_text", "go_quoted"]
 
+MAX_LENGTH: Final = 1 << 24
+"""Most code points of a string that a function makes; reading one of this length costs more than any limit allows."""
 _DEFAULT_PRECISION: Final = 6
 # From this many tens on, Go's printer takes the digits of a width or precision for no number at all.
 _TENS_READ: Final = 1_000_000
@@ -59,15 +61,18 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
         EvaluationError: A clause can't be read, has no argument, or can't print its argument.
     """
     parts = []
-    index = 0
+    index = length = 0
     for part in _parts(text):
         if isinstance(part, str):
             parts.append(part)
-            continue
-        if index >= len(arguments):
-            raise _missing(index)
-        parts.append(_PRINTERS[part.letter](arguments[index], part))
-        index += 1
+        else:
+            if index >= len(arguments):
+                raise _missing(index)
+            parts.append(_PRINTERS[part.letter](arguments[index], part))
+            index += 1
+        length += len(parts[-1])
+        if length > MAX_LENGTH:
+            raise _too_long()
     return "".join(parts)
 
 
@@ -195,6 +200,7 @@ def _refused(letter: str, value: Any) -> EvaluationError:
 
 
 def _string(value: Any, _clause: _Clause) -> str:
+    _refuse_vast(value)
     return _printed(value)
 
 
@@ -291,6 +297,26 @@ _PRINTERS: Final[dict[str, Callable[[Any, _Clause], str]]] = {
 
 
 # Values inside lists and maps, which are printed so that they can be read as an expression
+
+
+def _refuse_vast(value: Any) -> None:
+    """One list may stand in another twice, and that one in a third; what is printed grows without the lists."""
+    left = MAX_LENGTH
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        kind = type(value)
+        left -= len(value) if kind is str or kind is bytes else 16
+        if left < 0:
+            raise _too_long()
+        if kind is list or kind is tuple:
+            pending.extend(value)
+        elif isinstance(value, Map):
+            pending.extend(entry for _, entry in value.items())
+
+
+def _too_long() -> LimitError:
+    return LimitError(f"the text would have more than {MAX_LENGTH:,} characters", hint="print less at once")
 
 
 def _printed(value: Any) -> str:

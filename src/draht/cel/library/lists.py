@@ -29,7 +29,7 @@ __all__ = ["LIBRARY", "MAX_ELEMENTS", "MAX_RANGE"]
 
 MAX_RANGE: Final = 1_000_000
 """Most numbers that ``lists.range`` makes."""
-MAX_ELEMENTS: Final = 1 << 22
+MAX_ELEMENTS: Final = 1 << 20
 """Most elements of a list that a function makes."""
 _MAX_COMPARISONS: Final = 4_000_000
 """Units of a comparison of all with all beyond which no limit in use lets it pass."""

@@ -22,15 +22,12 @@ from draht.cel.library.charges import (
     text_scan,
     traversed,
 )
-from draht.cel.library.formatting import format_text
+from draht.cel.library.formatting import MAX_LENGTH, format_text
 from draht.cel.numbers import MAX_UINT64
 from draht.cel.sizes import STRING_FACTOR, CallCost, Operand, Size, wrapped
 from draht.cel.types import DYN, INT, STRING, list_of
 
-__all__ = ["LIBRARY", "MAX_LENGTH"]
-
-MAX_LENGTH: Final = 1 << 24
-"""Most code points of a string that a function makes; reading one of this length costs more than any limit allows."""
+__all__ = ["LIBRARY"]
 
 _STRINGS: Final = list_of(STRING)
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
