@@ -65,6 +65,7 @@ CASES: dict[str, tuple[str, Any]] = {
     "a boundary is between characters, not bytes": (r"'BΩb'.matches(r'\B')", FALSE),
     "an empty match behind a match doesn't count": ("'abbc'.findAll('b*')", _texts("", "bb", "")),
     "classes have Go's names": (r"'aΩ1'.findAll(r'\p{greek}|\p{ASCII}')", _texts("a", "Ω", "1")),
+    "a negated class is negated after case is folded": ("'\\u017fa€'.find(r'(?i)\\P{ascii}')", _text("€")),
     # addresses
     "zones are refused": ("isIP('fe80::1%eth0') || isCIDR('fe80::%eth0/64')", FALSE),
     "IPv4 as IPv6 is refused": ("isIP('::ffff:1.2.3.4') || isCIDR('::ffff:1.2.3.0/24')", FALSE),

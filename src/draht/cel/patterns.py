@@ -265,8 +265,10 @@ def _unicode_class(pattern: str, at: int, in_class: bool) -> tuple[int, str]:
         return end, "\\P{Any}" if negated else "\\p{Any}"
     if name not in ("Ascii", "Cn", "Lc"):
         raise _refused(f"invalid character class range: {shown[:40]}")
-    ranges = _ranges(name, negated)
-    return end, ranges if in_class else f"[{ranges}]"
+    if in_class:
+        return end, _ranges(name, negated)
+    # Negated by google-re2 itself, after it has added what (?i) adds.
+    return end, f"[{'^' if negated else ''}{_ranges(name, False)}]"
 
 
 def _canonical(name: str) -> str:

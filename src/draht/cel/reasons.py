@@ -113,7 +113,11 @@ def _answer(program: Program, device: Device) -> bool | EvaluationError:
         return error
     if value is True or value is False:
         return value
-    return EvaluationError(f"a condition must be true or false, not a value of type {type_name(value)}")
+    return EvaluationError(
+        f"a condition must be true or false, not a value of type {type_name(value)}",
+        kind="not-bool",
+        hint="compare the value with something, such as == true",
+    )
 
 
 @lru_cache(maxsize=256)

@@ -130,8 +130,11 @@ def _show(
         )
         for slice_, device, reason in answers
     ]
-    click.echo(table(("DEVICE", "ANSWER", "DECIDED BY", "BECAUSE"), rows))
+    if rows:
+        click.echo(table(("DEVICE", "ANSWER", "DECIDED BY", "BECAUSE"), rows))
     click.echo(f"{matches} of {len(answers)} devices match")
+    if not rows:
+        click.echo("there are no devices\nhint: give files with ResourceSlices, or a profile", err=True)
     hints = dict.fromkeys(
         reason.error.hint for _, _, reason in answers if reason is not None and reason.error and reason.error.hint
     )
