@@ -81,6 +81,10 @@ def pattern(values: Sequence[Any], lists: bool) -> tuple[Any, ...]:
         values: A column of `Pool.attribute`; of a pair the qualified attribute counts.
         lists: Whether list attributes are on.
     """
+    texts = _texts(values)
+    if texts is not None:
+        first = {text: (number,) for number, text in enumerate(dict.fromkeys(texts))}
+        return tuple([first[text] for text in texts])
     numbers: dict[tuple[str, Any], int] = {}
     result: list[Any] = []
     for value in values:
@@ -91,6 +95,26 @@ def pattern(values: Sequence[Any], lists: bool) -> tuple[Any, ...]:
         else:
             result.append(tuple(sorted({numbers.setdefault(element, len(numbers)) for element in found})))
     return tuple(result)
+
+
+def _texts(values: Sequence[Any]) -> list[str] | None:
+    """The values where all are plain strings, the usual case."""
+    texts = []
+    for value in values:
+        # A list beside the string, which no API server accepts, is what counts where lists are on.
+        if (
+            value is None
+            or isinstance(value, tuple)
+            or value.string is None
+            or value.ints
+            or value.bools
+            or value.strings
+        ):
+            return None
+        if value.versions or value.int_ is not None or value.bool_ is not None:
+            return None
+        texts.append(value.string)
+    return texts
 
 
 @final

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+from draht.allocator.tabulation import tabulate
 from draht.allocator.usage import EMPTY_POOL, Usage
 
 if TYPE_CHECKING:
@@ -183,6 +184,12 @@ class Fleet:
             read = _READERS[kind]
             column = self._columns[key] = [read(row, name) for row in self.rows]
         return column
+
+    def tabulate(self, *, lists: bool) -> None:
+        """Make all columns now that can be made for all nodes together."""
+        for key, column in tabulate(self.rows, lists=lists).items():
+            self._columns.setdefault(key, column)
+        self.column(("frame", None))
 
     def grouping(self, plan: Plan) -> Grouping:
         """Nodes by what a plan mentions."""

@@ -224,7 +224,8 @@ class Snapshot:
 
     def prepare(self) -> Snapshot:
         """Build everything now that would else be built when somebody first asks about all nodes; the same snapshot."""
-        self.fleet()
+        if self._fleet is None:
+            self.fleet().tabulate(lists=self.features.list_type_attributes)
         return self
 
     # Changing

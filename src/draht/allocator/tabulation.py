@@ -1,0 +1,80 @@
+"""Columns of many rows at once, for clusters whose drivers publish every device with the same names.
+
+A row makes its columns itself when somebody asks (`draht.allocator.row`). For thousands of rows that is thousands of
+walks over devices for each attribute. Here all devices of equally long rows of one driver are walked once, for all
+attributes together, and each distinct content of a row is looked at once.
+
+Owns nothing but speed: what it makes equals what rows make. Rows that don't fit the pattern are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from draht.allocator.column import Column, intern
+from draht.allocator.constraint import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from draht.allocator.row import Row
+
+__all__ = ["tabulate"]
+
+_WORTHWHILE = 32
+"""Fewer rows of a kind are not worth it."""
+
+
+def tabulate(rows: Sequence[Row], *, lists: bool) -> dict[tuple[str, Any], list[Hashable]]:
+    """Columns by what is mentioned, each with one entry a row; empty where rows have little in common.
+
+    Args:
+        rows: All rows.
+        lists: Whether list attributes are on, for the patterns.
+    """
+    if len(rows) < _WORTHWHILE or any(len(row.usable) != 1 for row in rows):
+        return {}
+    driver, size = rows[0].usable[0].id.driver, rows[0].size
+    if not size or any(row.size != size or row.usable[0].id.driver != driver for row in rows):
+        return {}
+    devices = [device for row in rows for device in row.usable[0].devices]
+    found: dict[tuple[str, Any], list[Hashable]] = {}
+    for name, chunks in _chunks([device.attributes for device in devices], driver, size):
+        known: dict[int, Column] = {}
+        alike: dict[int, Column] = {}
+        for chunk in chunks:
+            if id(chunk) not in alike:
+                alike[id(chunk)] = intern(pattern(chunk, lists))
+        found["pattern", (name, lists)] = [alike[id(chunk)] for chunk in chunks]
+        if len(alike) > len(rows) // 2:
+            # Hardly two rows are equal in it: as good as unique, and nobody groups nodes by that.
+            continue
+        known = {id(chunk): intern(chunk) for chunk in {id(chunk): chunk for chunk in chunks}.values()}
+        found["attribute", name] = [known[id(chunk)] for chunk in chunks]
+    parts = []
+    for name, chunks in _chunks([device.capacity for device in devices], driver, size):
+        known = {id(chunk): intern(chunk) for chunk in {id(chunk): chunk for chunk in chunks}.values()}
+        column: list[Hashable] = [known[id(chunk)] for chunk in chunks]
+        found["capacity", name] = column
+        parts.append(column)
+    if parts:
+        keys = list(zip(*parts, strict=True))
+        first = dict(zip(reversed(keys), reversed(rows), strict=True))
+        whole = {key: row.capacities() for key, row in first.items()}
+        found["capacities", None] = [whole[key] for key in keys]
+    return found
+
+
+def _chunks(values: list[Mapping[str, Any]], driver: str, size: int) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """For each name that all devices have, what each row has of it; equal rows have the same object."""
+    names = tuple(values[0])
+    if not names or any(map(names.__ne__, map(tuple, values))):
+        return
+    qualified = [name if "/" in name else f"{driver}/{name}" for name in names]
+    if len(set(qualified)) != len(qualified):
+        return
+    for name, flat in zip(qualified, zip(*[each.values() for each in values], strict=True), strict=True):
+        pieces = list(zip(*[iter(flat)] * size, strict=True))
+        unique: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        yield name, list(map(unique.setdefault, pieces, pieces))
