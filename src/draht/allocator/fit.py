@@ -161,7 +161,10 @@ class PlanFit:
         row = self.row(node)
         if row.error is not None:
             return row.error
-        outcome = self.outcome(node)
+        kind = self._grouping.kinds[node]
+        outcome = self._outcomes[kind] if kind < len(self._outcomes) else None
+        if not isinstance(outcome, BudgetError):
+            outcome = self.outcome(node)
         if isinstance(outcome, Failure):
             return outcome.error(claims, row)
         if isinstance(outcome, BudgetError):
