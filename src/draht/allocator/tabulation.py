@@ -69,12 +69,19 @@ def tabulate(rows: Sequence[Row], *, lists: bool) -> dict[tuple[str, Any], list[
 def _chunks(values: list[Mapping[str, Any]], driver: str, size: int) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """For each name that all devices have, what each row has of it; equal rows have the same object."""
     names = tuple(values[0])
-    if not names or any(map(names.__ne__, map(tuple, values))):
+    number = len(names)
+    if not number or any(len(each) != number for each in values):
         return
     qualified = [name if "/" in name else f"{driver}/{name}" for name in names]
-    if len(set(qualified)) != len(qualified):
+    if len(set(qualified)) != number:
         return
-    for name, flat in zip(qualified, zip(*[each.values() for each in values], strict=True), strict=True):
-        pieces = list(zip(*[iter(flat)] * size, strict=True))
+    for name, whole in zip(names, qualified, strict=True):
+        # Name by name rather than all at once: the views of all mappings together would wake the garbage collector.
+        try:
+            flat = [each[name] for each in values]
+        except KeyError:
+            return
+        pieces = zip(*[iter(flat)] * size, strict=True)
         unique: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        yield name, list(map(unique.setdefault, pieces, pieces))
+        put = unique.setdefault
+        yield whole, [put(piece, piece) for piece in pieces]
