@@ -157,18 +157,40 @@ def demanded(closure: Closure, *classes: type) -> Closure:
     return checked
 
 
-def call(function: Callable[..., Any], arguments: Sequence[Closure]) -> Closure:
-    """A call whose arguments are all evaluated first."""
+def call(function: Callable[..., Any], arguments: Sequence[Closure], *, stops: bool) -> Closure:
+    """A call whose arguments are all evaluated first.
+
+    Args:
+        function: The code.
+        arguments: Code of the arguments.
+        stops: The first argument that fails ends the call; else the others can still end everything.
+    """
     if len(arguments) == 1:
         (only,) = arguments
         return lambda frame: function(only(frame))
     if len(arguments) == 2:
-        first, second = arguments
-        return lambda frame: function(first(frame), second(frame))
+        return _binary(function, *arguments, stops=stops)
     kept = tuple(arguments)
 
     def called(frame: Any) -> Any:
         return function(*[argument(frame) for argument in kept])
+
+    return called
+
+
+def _binary(function: Callable[..., Any], first: Closure, second: Closure, *, stops: bool) -> Closure:
+    if stops:
+        return lambda frame: function(first(frame), second(frame))
+
+    def called(frame: Any) -> Any:
+        try:
+            left = first(frame)
+        except AbortError:
+            raise
+        except EvaluationError:
+            _outcome(second, frame)
+            raise
+        return function(left, second(frame))
 
     return called
 

@@ -327,7 +327,7 @@ class _Compiler:
                 return replace(_constant(call(*constants)), height=height, early=False)
             except EvaluationError:
                 pass
-        return _Code(_called(name, call, arguments), height)
+        return _Code(_called(name, call, arguments, stops=_stops(overloads, candidates, len(arguments))), height)
 
     def _metered_call(
         self,
@@ -337,8 +337,7 @@ class _Compiler:
         candidates: Sequence[Overload],
         arguments: Sequence[_Code],
     ) -> Closure:
-        # Upstream evaluates all arguments of a unary or binary code, and stops at the first error with any other.
-        several = len(arguments) > 2 or (len(overloads) > 1 and len({overload.call for overload in candidates}) > 1)
+        several = _stops(overloads, candidates, len(arguments))
         runs = [argument.run for argument in arguments]
         return closures_metered.call(call, name, overloads, runs, stops=several)
 
@@ -421,12 +420,17 @@ def _first_of_frame(frame: Any) -> Any:
     return frame[0]
 
 
-def _called(name: str, call: Callable[..., Any], arguments: Sequence[_Code]) -> Closure:
+def _stops(overloads: Sequence[Overload], candidates: Sequence[Overload], arguments: int) -> bool:
+    """Upstream evaluates all arguments of a unary or binary code, and stops at the first error with any other."""
+    return arguments > 2 or (len(overloads) > 1 and len({overload.call for overload in candidates}) > 1)
+
+
+def _called(name: str, call: Callable[..., Any], arguments: Sequence[_Code], *, stops: bool) -> Closure:
     if len(arguments) == 2 and arguments[1].constant is not MISSING:
         short = closures_compare.with_constant(name, call, arguments[0].run, arguments[1].constant)
         if short is not None:
             return short
-    return closures_logic.call(call, [argument.run for argument in arguments])
+    return closures_logic.call(call, [argument.run for argument in arguments], stops=stops)
 
 
 def _has_loops(expr: Expr) -> bool:
