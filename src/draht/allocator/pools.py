@@ -11,7 +11,7 @@ A `Pool` holds no usage. One object serves every node for which it is the same.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from draht.allocator.column import Column, intern
 from draht.allocator.nodes import SelectorError, node_matches
@@ -164,7 +164,22 @@ class Pool:
 
     def _frame(self) -> Column:
         parts: list[Any] = []
+        reach = self.reach
         for index, device in enumerate(self.devices):
+            defect = _defect(device)
+            operations = self.slices[index].spec.skip_node_operations
+            # Most devices have nothing of all this, and there are many devices.
+            if not (
+                device.consumes_counters
+                or device.allow_multiple_allocations
+                or device.binding_conditions
+                or operations
+                or self.taints[index]
+                or reach
+                or defect
+            ):
+                parts.append(_PLAIN)
+                continue
             consumes = tuple(
                 (c.counter_set, tuple((n, str(v.value)) for n, v in c.counters.items()), c.compatibility_groups)
                 for c in device.consumes_counters
@@ -172,11 +187,11 @@ class Pool:
             part = (
                 bool(device.allow_multiple_allocations),
                 bool(device.binding_conditions),
-                bool(self.slices[index].spec.skip_node_operations),
+                bool(operations),
                 self.taints[index],
-                True if self.reach is None else self.reach[index],
+                True if reach is None else reach[index],
                 consumes,
-                _defect(device),
+                defect,
             )
             parts.append(part)
         sets = tuple(
@@ -187,6 +202,10 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.id}, {self.status.value}, {len(self.devices)} devices)"
+
+
+# Not shared, no conditions, no skipped operations, no taints, on every node of the slice, consuming nothing, readable.
+_PLAIN: Final = (False, False, False, (), True, (), None)
 
 
 def _lookup(values: Mapping[str, Any], name: str, driver: str) -> Any:
@@ -206,8 +225,9 @@ def _defect(device: Device) -> str | None:
     Devices are judged by what an expression mentions, and by this.
     """
     for name, attribute in device.attributes.items():
-        plain = attribute.string is not None or attribute.int_ is not None or attribute.bool_ is not None
-        if plain and not attribute.versions:
+        if (attribute.string is not None or attribute.int_ is not None or attribute.bool_ is not None) and (
+            not attribute.versions
+        ):
             continue
         try:
             attribute_value(attribute)
@@ -227,7 +247,11 @@ def blocking_taints(taints: Iterable[DeviceTaint]) -> tuple[tuple[str, str, str]
 
 
 def _uses_groups(piece: ResourceSlice) -> bool:
-    return any(c.compatibility_groups for device in piece.spec.devices for c in device.consumes_counters)
+    for device in piece.spec.devices:
+        for consumption in device.consumes_counters:
+            if consumption.compatibility_groups:
+                return True
+    return False
 
 
 def gather(
@@ -347,10 +371,12 @@ def build_pool(
             _reach(node, device) if piece.spec.per_device_node_selection else True
             for piece, device in zip(slices, devices, strict=True)
         )
-    taints: list[tuple[tuple[str, str, str], ...]] = []
-    for piece, device in zip(slices, devices, strict=True):
-        own = blocking_taints(device.taints) if device.taints else ()
-        taints.append(own + blocking_taints(extra_taints(piece, device)) if extra_taints else own)
+    taints: list[tuple[tuple[str, str, str], ...]] = [
+        blocking_taints(device.taints) if device.taints else () for device in devices
+    ]
+    if extra_taints is not None:
+        for index, device in enumerate(devices):
+            taints[index] += blocking_taints(extra_taints(slices[index], device))
     return Pool(
         key,
         PoolStatus.READY,
@@ -371,8 +397,11 @@ def _reach(node: Node, device: Device) -> Reach:
         return str(error)
 
 
-def _repeated_name(devices: Iterable[Device]) -> str | None:
-    names: set[str] = set()
+def _repeated_name(devices: Sequence[Device]) -> str | None:
+    names = {device.name for device in devices}
+    if len(names) == len(devices):
+        return None
+    names.clear()
     for device in devices:
         if device.name in names:
             return f"device {device.name} is there twice"
