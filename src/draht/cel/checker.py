@@ -142,12 +142,16 @@ class _Checker:
         Upstream plans such a name so even if it is a variable of the expression, and refuses it if no type has the
         name: a type can't be bound to a variable.
         """
+        refused: set[str] = set()
         for node in descendants(expr):
             if not isinstance(node, Identifier) or types[node.id].kind != "type":
                 continue
             name = self.references[node.id].name
             kind = self.environment.types.get(name)
             if kind is None:
+                if name in refused:
+                    continue
+                refused.add(name)
                 self.refuse(node, f"{_shown(name)} stands for a type, which no variable can")
             else:
                 self.references[node.id] = Reference(name, constant=True, value=kind)

@@ -10,13 +10,14 @@ They look at calls by name only, as upstream does: the first argument of any ``m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from draht.cel.ast import Call, Expr, ListLiteral, Literal, MapLiteral
 from draht.cel.declarations import Environment
 from draht.cel.dispatch import call_overloads
 from draht.cel.errors import CompileError, EvaluationError, Issue
+from draht.cel.gotime import parse_duration, parse_timestamp
 from draht.cel.library.formatting import format_problem
 from draht.cel.patterns import compiled
 from draht.cel.reference import Checked
@@ -26,7 +27,7 @@ from draht.cel.walk import children, descendants
 
 __all__ = ["validate"]
 
-_EVALUATED: Final = frozenset({"duration", "timestamp"})
+_PARSERS: Final[dict[str, Callable[[str], object]]] = {"duration": parse_duration, "timestamp": parse_timestamp}
 _EXEMPT: Final = "format"
 """The function whose arguments, at any depth, may be lists of mixed types."""
 
@@ -80,13 +81,13 @@ class _Validation:
             return
         literal = node.args[0]
         try:
-            if node.function in _EVALUATED:
+            if node.function in _PARSERS:
                 overloads = self._environment.functions[node.function].overloads
                 call_overloads(node.function, overloads, (literal.value,))
             elif node.function == "matches" and isinstance(literal.value, str):
                 compiled(literal.value)
         except EvaluationError as error:
-            self._refuse(literal, error.message, error.hint)
+            self._refuse(literal, _reason(node.function, literal.value) or error.message, error.hint)
 
     def _homogeneous(self, nodes: Iterable[tuple[Expr, bool]], *, first_only: bool = False) -> None:
         first: Type | None = None
@@ -108,3 +109,13 @@ class _Validation:
                 )
                 if first_only:
                     return
+
+
+def _reason(function: str, value: object) -> str | None:
+    """Why a text is no duration or timestamp; upstream only says that it is none."""
+    try:
+        if isinstance(value, str) and function in _PARSERS:
+            _PARSERS[function](value)
+    except ValueError as error:
+        return str(error)
+    return None
