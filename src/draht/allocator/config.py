@@ -29,6 +29,8 @@ def configuration(
         chosen: For each request of the claim the reference (``request`` or ``request/subrequest``) that was satisfied,
             and its class.
     """
+    if not spec.devices.config and not any(device_class and device_class.spec.config for _, device_class in chosen):
+        return ()
     names = [request.name for request in spec.devices.requests]
     references: dict[str, list[str]] = {}
     classes: dict[str, DeviceClass] = {}

@@ -6,6 +6,7 @@ chosen for, pins the claim to it; otherwise the requirements of all devices are 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from draht.allocator.errors import FatalError, FatalKind
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["joint_selector", "pinned"]
 
 
+@lru_cache(maxsize=8192)
 def pinned(node: str) -> NodeSelector:
     """The selector of one node by its name."""
     requirement = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))

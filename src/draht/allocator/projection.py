@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from draht.allocator.tabulation import tabulate
-from draht.allocator.usage import EMPTY_POOL, Usage
+from draht.allocator.usage import EMPTY_POOL, Usage, edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -246,10 +246,9 @@ class Fleet:
 
     def hold(self, allocations: Iterable[AllocationResult], *, release: bool = False) -> None:
         """Allocations hold devices now, or no longer do."""
-        listed = tuple(allocations)
-        changed = {(result.driver, result.pool) for each in listed for result in each.devices.results}
-        self.usage = self.usage.minus(listed) if release else self.usage.plus(listed)
-        for pool in changed:
+        pools = self.usage.pools
+        assert isinstance(pools, dict)
+        for pool in edit(pools, allocations, -1 if release else 1, shared=self.usage.shared):
             for node in self.sharers(pool):
                 self.look(node)
 

@@ -19,10 +19,11 @@ from draht.api.resource import AllocationResult, DeviceAllocationResult, DeviceR
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from draht.allocator.pools import PoolId
     from draht.allocator.problem import Problem
     from draht.allocator.row import Row
     from draht.allocator.search import Solution
-    from draht.api.resource import ResourceClaim
+    from draht.api.resource import Device, ResourceClaim, ResourceSlice
 
 __all__ = ["results"]
 
@@ -54,53 +55,57 @@ def results(
     for which, position in solution.taken:
         by_claim[plan.alternatives[which].claim].append((which, position))
     for number, claim in enumerate(claims):
-        devices = tuple(
-            _device(claim, order, row, problem, which, position, share_ids)
-            for order, (which, position) in enumerate(by_claim[number])
-        )
+        devices: list[DeviceRequestAllocationResult] = []
+        used: list[tuple[Device, ResourceSlice]] = []
+        for which, position in by_claim[number]:
+            index = row.pool_at(position)
+            pool = row.usable[index]
+            offset = position - row.starts[index]
+            device, piece = pool.devices[offset], pool.slices[offset]
+            used.append((device, piece))
+            devices.append(_device(claim, len(devices), pool.id, device, piece, problem, which, position, share_ids))
         alternatives = [plan.alternatives[solution.chosen[index]] for index in plan.claims[number].requests]
         # The plan serves all claims with these requests, so references come from it and configuration from the claim.
         config = configuration(claim.spec, [(a.reference, a.device_class) for a in alternatives])
-        used = [(row.device(position), row.slice(position)) for _, position in by_claim[number]]
         selector = joint_selector(used, row.node.metadata.name, claim.metadata.name)
-        found.append(
-            AllocationResult(devices=DeviceAllocationResult(results=devices, config=config), node_selector=selector)
-        )
+        given = DeviceAllocationResult(results=tuple(devices), config=config)
+        found.append(AllocationResult(devices=given, node_selector=selector))
     return tuple(found)
 
 
 def _device(
     claim: ResourceClaim,
     order: int,
-    row: Row,
+    pool: PoolId,
+    device: Device,
+    piece: ResourceSlice,
     problem: Problem,
     which: int,
     position: int,
     share_ids: Callable[[], str] | None,
 ) -> DeviceRequestAllocationResult:
     alternative = problem.plan.alternatives[which]
-    driver, pool, name = row.id(position)
-    device = row.device(position)
     features = problem.plan.features
     binding = features.device_binding_and_status
     share = None
     consumed: dict[str, str | int] = {}
     if problem.multi >> position & 1:
-        share = share_ids() if share_ids is not None else _share_id(claim, order, f"{driver}/{pool}/{name}")
+        name = f"{pool.driver}/{pool.name}/{device.name}"
+        share = share_ids() if share_ids is not None else _share_id(claim, order, name)
         taken = problem.choices[which].consumed[position]
         consumed = {capacity: str(amount) for capacity, amount in taken.items()}
     return DeviceRequestAllocationResult(
         request=alternative.reference,
-        driver=driver,
-        pool=pool,
-        device=name,
+        driver=pool.driver,
+        pool=pool.name,
+        device=device.name,
         admin_access=True if alternative.admin else None,
         tolerations=alternative.tolerations,
         binding_conditions=device.binding_conditions if binding else (),
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
         share_id=share,
         consumed_capacity=consumed,
-        skip_node_operations=row.slice(position).spec.skip_node_operations if features.experimental else (),
+        skip_node_operations=piece.spec.skip_node_operations if features.experimental else (),
     )
 
 

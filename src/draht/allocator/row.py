@@ -72,7 +72,7 @@ class Row:
 
     def pool_at(self, position: int) -> int:
         """Index in `usable` of the pool of a position."""
-        return bisect_right(self.starts, position) - 1
+        return bisect_right(self.starts, position) - 1 if len(self.starts) > 1 else 0
 
     def device(self, position: int) -> Device:
         """The device at a position."""

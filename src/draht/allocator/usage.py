@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from draht.api.resource import AllocationResult, DeviceRequestAllocationResult
 
-__all__ = ["EMPTY_POOL", "PoolUsage", "Share", "Usage"]
+__all__ = ["EMPTY_POOL", "PoolUsage", "Share", "Usage", "edit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +72,46 @@ class Usage:
         return self._changed(allocations, -1)
 
     def _changed(self, allocations: Iterable[AllocationResult], sign: int) -> Usage:
-        edits: dict[tuple[str, str], tuple[dict[str, int], dict[str, Share]]] = {}
-        for allocation in allocations:
-            for result in allocation.devices.results:
-                if result.admin_access:
-                    continue
-                pool = (result.driver, result.pool)
-                edit = edits.get(pool)
-                if edit is None:
-                    old = self.pools.get(pool, EMPTY_POOL)
-                    edit = edits[pool] = (dict(old.whole), dict(old.shares))
-                if self.shared and result.share_id is not None:
-                    _share(edit[1], result, sign)
-                else:
-                    count = edit[0].get(result.device, 0) + sign
-                    if count > 0:
-                        edit[0][result.device] = count
-                    else:
-                        edit[0].pop(result.device, None)
-        if not edits:
-            return self
         pools = dict(self.pools)
-        for pool, (whole, shares) in edits.items():
-            if whole or shares:
-                pools[pool] = PoolUsage(whole, shares)
+        return Usage(pools, self.shared) if edit(pools, allocations, sign, shared=self.shared) else self
+
+
+def edit(
+    pools: dict[tuple[str, str], PoolUsage], allocations: Iterable[AllocationResult], sign: int, *, shared: bool
+) -> set[tuple[str, str]]:
+    """Change what is held in place, for whoever owns the mapping; returns the pools that were touched.
+
+    Args:
+        pools: As `Usage.pools`.
+        allocations: What is held more, or less.
+        sign: 1 for more, -1 for less.
+        shared: As `Usage.shared`.
+    """
+    edits: dict[tuple[str, str], tuple[dict[str, int], dict[str, Share]]] = {}
+    for allocation in allocations:
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            pool = (result.driver, result.pool)
+            edited = edits.get(pool)
+            if edited is None:
+                old = pools.get(pool, EMPTY_POOL)
+                edited = edits[pool] = (dict(old.whole), dict(old.shares))
+            whole, shares = edited
+            if shared and result.share_id is not None:
+                _share(shares, result, sign)
             else:
-                pools.pop(pool, None)
-        return Usage(pools, self.shared)
+                count = whole.get(result.device, 0) + sign
+                if count > 0:
+                    whole[result.device] = count
+                else:
+                    whole.pop(result.device, None)
+    for pool, (whole, shares) in edits.items():
+        if whole or shares:
+            pools[pool] = PoolUsage(whole, shares)
+        else:
+            pools.pop(pool, None)
+    return set(edits)
 
 
 def _share(shares: dict[str, Share], result: DeviceRequestAllocationResult, sign: int) -> None:
