@@ -13,8 +13,14 @@ from typing import Any
 
 import msgspec
 
-from draht.allocator import Features, Limits, Snapshot, allocate
-from draht.allocator.errors import BudgetError, FatalError, NodeError
+from draht.allocator import BudgetError, FatalError, Features, Limits, NodeError, Snapshot, allocate, find
+from draht.allocator.allocation import node_error
+from draht.allocator.errors import Failure
+from draht.allocator.problem import Problem, State
+from draht.allocator.prune.decide import prune
+from draht.allocator.prune.strict import reason as strict_reason
+from draht.allocator.result import results
+from draht.allocator.search import Solution, solve
 from draht.api.core import Node
 from draht.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from oracle_client import Oracle
@@ -22,11 +28,15 @@ from oracle_client import Oracle
 __all__ = ["MODES", "Answer", "Case", "ask", "comparable", "differ", "features_of", "ours", "snapshot_of", "theirs"]
 
 Case = dict[str, Any]
+Claims = tuple[ResourceClaim, ...]
+Results = tuple[AllocationResult, ...] | None
+Way = Callable[[Snapshot, Claims, str], Results]
+Decider = Callable[[Problem, State, Limits], Solution | Failure | None]
 
 DEADLINE_MS = 300
 """How long upstream may take for one case."""
-STEPS = 400_000
-"""How many steps draht's search may take for one case."""
+LIMITS = Limits(steps=50_000)
+"""What draht's search may take for one case."""
 SPARE = 120.0
 """Seconds that a batch may take beside its cases' deadlines."""
 
@@ -88,22 +98,53 @@ def snapshot_of(case: Case, slices: tuple[ResourceSlice, ...] | None = None) -> 
     )
 
 
-MODES: dict[str, Callable[[], Mapping[str, Any]]] = {"plain": lambda: {"limits": Limits(steps=STEPS)}}
-"""How draht can be asked: by name, the arguments of `allocate`."""
+def _decided_by(decide: Decider) -> Way:
+    """`allocate` with another search."""
+
+    def way(snapshot: Snapshot, claims: Claims, node: str) -> Results:
+        row = snapshot.row(node)
+        if row.error is not None:
+            raise row.error
+        problem = Problem.of(snapshot.plan(claims), row)
+        found = problem.failure or decide(problem, problem.state(row, snapshot.usage), LIMITS)
+        if isinstance(found, Failure):
+            raise found.error(claims, row)
+        if found is None and problem.has_invalid:
+            raise node_error(row)
+        return None if found is None else results(claims, row, problem, found, None)
+
+    return way
 
 
-def ours(case: Case, node: str, mode: str = "plain", snapshot: Snapshot | None = None) -> Answer:
+def _pruned(problem: Problem, state: State, limits: Limits) -> Solution | Failure | None:
+    return solve(problem, state, limits) if strict_reason(problem) else prune(problem, state, limits)
+
+
+def _found(snapshot: Snapshot, claims: Claims, node: str) -> Results:
+    """The answer about one node from the question about all of them."""
+    fit = find(snapshot, claims, limits=LIMITS)
+    if error := fit.errors.get(node):
+        raise error
+    return fit.results(list(snapshot.nodes).index(node))
+
+
+MODES: dict[str, Way] = {
+    "default": lambda snapshot, claims, node: allocate(snapshot, claims, node, limits=LIMITS),
+    "plain": _decided_by(solve),
+    "pruned": _decided_by(_pruned),
+    "find": _found,
+}
+"""Ways to ask draht: as everybody does, without pruning, pruned from the first step, and through the index of nodes."""
+
+
+def ours(case: Case, node: str, mode: str = "default", snapshot: Snapshot | None = None) -> Answer:
     """Draht's answer for one node of a case."""
     claims = msgspec.convert(case["claims"], tuple[ResourceClaim, ...])
     try:
-        results = allocate(snapshot or snapshot_of(case), claims, node, **MODES[mode]())
-    except FatalError as error:
+        found = MODES[mode](snapshot or snapshot_of(case), claims, node)
+    except (FatalError, NodeError, BudgetError) as error:
         return Answer(str(error.kind), detail=str(error))
-    except NodeError as error:
-        return Answer("pools-invalid-on-node", detail=str(error))
-    except BudgetError as error:
-        return Answer("timeout", detail=str(error))
-    return Answer("none") if results is None else Answer("fits", comparable(results))
+    return Answer("none") if found is None else Answer("fits", comparable(found))
 
 
 def ask(oracle: Oracle, cases: Sequence[Case], deadline_ms: int = DEADLINE_MS) -> list[list[Answer]]:

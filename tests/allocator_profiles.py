@@ -157,7 +157,7 @@ PROFILES: dict[str, Knobs] = {
         policies=0.9,
         capacity_requests=0.8,
         claims=(1, 3),
-        bad_capacity=0.02,
+        bad_capacity=0.05,
     ),
     "shared-partitions": replace(
         BASE, turns=2, shared=0.6, capacity=0.8, counters=0.9, capacity_requests=0.4, claims=(1, 3), occupancy=0.3
