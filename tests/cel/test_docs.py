@@ -13,6 +13,10 @@ from cel_base import evaluate
 from doc_examples import run
 from draht.cel.library.authorization import LIBRARY as AUTHORIZATION
 from draht.cel.library.kubernetes import BASE, BINDINGS
+from draht.cel.library.lists import MAX_ELEMENTS
+from draht.cel.library.standard_operators import MAX_ELEMENTS as MAX_CONCATENATED
+from draht.cel.library.strings import MAX_LENGTH
+from draht.cel.selector import MAX_COST
 
 PAGE = Path(__file__).parents[2] / "docs" / "cel.md"
 _ROW = re.compile(r"^\| `(?P<expression>.+)` \| `(?P<result>.+)` \|$", re.MULTILINE)
@@ -48,3 +52,10 @@ def test_the_page_shows_every_function() -> None:
     missing = sorted(name for name in callable_ - formats if f"{name}(" not in text)
     missing += sorted(name for name in formats if f"`{name.removeprefix('format.')}`" not in text)
     assert not missing
+
+
+def test_the_page_knows_the_limits() -> None:
+    """The numbers of the table of differences are those of the code."""
+    text = PAGE.read_text(encoding="utf-8").partition("## Where draht differs")[2]
+    for limit in (MAX_LENGTH, MAX_ELEMENTS, MAX_CONCATENATED, MAX_COST):
+        assert f"{limit:,}" in text
