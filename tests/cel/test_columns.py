@@ -15,7 +15,7 @@ from draht.cel import CompileError, Device, EvaluationError, compile_selector
 from draht.cel.columns import Table
 
 SEED = os.environ.get("DRAHT_FUZZ_SEED", "1")
-CASES = 600
+CASES = 200
 FUZZ_CASES = int(os.environ.get("DRAHT_FUZZ_CASES", "20000"))
 DEVICES = 12
 

@@ -11,7 +11,7 @@ It knows nothing of pools, slices and claims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, final
@@ -167,12 +167,8 @@ def attribute_value(attribute: DeviceAttribute) -> Any:
     Raises:
         DrahtError: No member is set, or a version is none.
     """
-    if attribute.ints:
-        return attribute.ints
-    if attribute.bools:
-        return attribute.bools
-    if attribute.strings:
-        return attribute.strings
+    if attribute.ints or attribute.bools or attribute.strings:
+        return attribute.ints or attribute.bools or attribute.strings
     if attribute.versions:
         return tuple(map(_version, attribute.versions))
     if attribute.int_ is not None:
@@ -234,20 +230,25 @@ class Device(Map):
         }
         return getattr(self, name)
 
-    def _domains(self, named: Mapping[str, Any], value_of: Any) -> _Domains:
+    def _domains(self, named: Mapping[str, Any], value_of: Callable[[Any], Any]) -> _Domains:
         domains: dict[Any, Any] = {}
+        own: dict[Any, Any] = {}
+        qualified: list[tuple[str, Any]] = []
         for name, wire in named.items():
             try:
                 value = value_of(wire)
             except DrahtError as error:
                 self.defect = self.defect or EvaluationError(f"attribute {name}: {error.message}", hint=error.hint)
                 continue
-            domain, slash, id_ = name.partition("/")
-            if not slash:
-                # Of two of the same name, the one that says its domain counts; upstream leaves it to chance.
-                domain, id_ = self.driver, name
-                if f"{domain}/{id_}" in named:
-                    continue
+            if "/" in name:
+                qualified.append((name, value))
+            else:
+                own[name] = value
+        if own:
+            domains[self.driver] = StringMap(own)
+        # Of two of the same name, the one that says its domain counts; upstream leaves it to chance.
+        for name, value in qualified:
+            domain, _, id_ = name.partition("/")
             inner = domains.get(domain)
             if inner is None:
                 inner = domains[domain] = StringMap({})
