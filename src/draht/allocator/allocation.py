@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from draht.allocator.errors import Failure, NodeError
-from draht.allocator.problem import Problem
-from draht.allocator.prune.decide import decide
+from draht.allocator.errors import BudgetError, Failure, NodeError
+from draht.allocator.outcome import outcome_of, problem_of
+from draht.allocator.projection import held_on
 from draht.allocator.reporter import Observation
 from draht.allocator.result import results
 from draht.allocator.search import NO_LIMITS, Limits, solve
@@ -54,14 +54,17 @@ def allocate(
     if row.error is not None:
         raise row.error
     plan = snapshot.plan(claims)
-    problem = Problem.of(plan, row, limits.deadline)
-    state = problem.state(row, snapshot.usage) if problem.failure is None else None
-    if state is None:
-        assert problem.failure is not None
-        raise problem.failure.error(claims, row)
-    observer = None if reporter is None else Observation(problem, state, row, reporter)
-    # A reporter wants to see what upstream's search would see, so nothing is skipped then.
-    solution = decide(problem, state, limits) if observer is None else solve(problem, state, limits, observer)
+    problem = problem_of(plan, row, limits)
+    if reporter is None:
+        solution = outcome_of(problem, row, held_on(row, snapshot.usage), snapshot.usage, limits)
+        if isinstance(solution, BudgetError):
+            raise solution
+    elif problem.failure is not None:
+        solution = problem.failure
+    else:
+        # A reporter wants to see what upstream's search would see, so nothing is skipped then.
+        state = problem.state(row, snapshot.usage)
+        solution = solve(problem, state, limits, Observation(problem, state, row, reporter))
     if isinstance(solution, Failure):
         raise solution.error(claims, row)
     if solution is not None:

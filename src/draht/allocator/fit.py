@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Final, final
 
 from draht.allocator.allocation import node_error
 from draht.allocator.errors import AllocatorError, BudgetError, Failure
-from draht.allocator.problem import Problem, State
+from draht.allocator.outcome import Outcome, outcome_of
+from draht.allocator.problem import Problem
 from draht.allocator.projection import Fleet
-from draht.allocator.prune.decide import decide
 from draht.allocator.result import results
 from draht.allocator.search import NO_LIMITS, Limits, Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from draht.allocator.plan import Plan
     from draht.allocator.row import Row
     from draht.allocator.snapshot import Snapshot
-    from draht.allocator.usage import Usage
     from draht.api.resource import AllocationResult, ResourceClaim
 
 __all__ = ["Fit", "PlanFit", "find"]
@@ -38,35 +37,9 @@ FITS: Final = 1
 FAILED: Final = 2
 """Verdict: there is an error instead of an answer."""
 
-_KEPT_OUTCOMES: Final = 65536
 _KEPT_PLANS: Final = 64
 _CATCH_UP: Final = 512
 """More changed nodes than that are judged by kind, all at once."""
-
-Outcome = Solution | Failure | BudgetError | None
-
-
-def outcome_of(problem: Problem, row: Row, held: Hashable, usage: Usage, limits: Limits = NO_LIMITS) -> Outcome:
-    """How a problem is decided where this is held; remembered with the problem unless a limit was reached."""
-    if problem.failure is not None:
-        return problem.failure
-    known = problem.derived.get(held, problem)
-    if known is not problem:
-        return known  # type: ignore[no-any-return] # `derived` keeps under what is held what is put there below
-    flat = problem.derived.get("flat")
-    if flat is None:
-        flat = problem.derived["flat"] = not (
-            problem.guards or problem.group_sets or any(choice.amount_guards for choice in problem.choices)
-        )
-    state = State(held) if flat and isinstance(held, int) else problem.state(row, usage)
-    try:
-        outcome = decide(problem, state, limits)
-    except BudgetError as error:
-        return error
-    if len(problem.derived) > _KEPT_OUTCOMES:
-        problem.derived.clear()
-    problem.derived[held] = outcome
-    return outcome
 
 
 @final

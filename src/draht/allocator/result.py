@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from draht.allocator.problem import Problem
     from draht.allocator.row import Row
     from draht.allocator.search import Solution
-    from draht.api.resource import Device, ResourceClaim, ResourceSlice
+    from draht.api.core.scheduling import NodeSelector
+    from draht.api.resource import Device, DeviceClass, ResourceClaim, ResourceSlice
 
 __all__ = ["results"]
 
@@ -49,11 +50,41 @@ def results(
     Raises:
         FatalError: The node selectors of the devices can't be joined.
     """
-    plan = problem.plan
+    last = row.last
+    if last is not None and last[0] is solution:
+        parts = last[1]
+    else:
+        parts = _parts(claims, row, problem, solution, share_ids)
+        if not problem.multi:
+            # Without shares nothing in it depends on the claims, and the next question is often the same one.
+            row.last = (solution, parts)
     found: list[AllocationResult] = []
+    for claim, (devices, selector, chosen) in zip(claims, parts, strict=True):
+        # The plan serves all claims with these requests, so references come from it and configuration from the claim.
+        config = configuration(claim.spec, chosen)
+        given = DeviceAllocationResult(results=devices, config=config)
+        found.append(AllocationResult(devices=given, node_selector=selector))
+    return tuple(found)
+
+
+_Part = tuple[
+    tuple[DeviceRequestAllocationResult, ...], "NodeSelector | None", tuple[tuple[str, "DeviceClass | None"], ...]
+]
+
+
+def _parts(
+    claims: Sequence[ResourceClaim],
+    row: Row,
+    problem: Problem,
+    solution: Solution,
+    share_ids: Callable[[], str] | None,
+) -> list[_Part]:
+    """For each claim its devices, the node selector, and the references and classes that were chosen."""
+    plan = problem.plan
     by_claim: list[list[tuple[int, int]]] = [[] for _ in claims]
     for which, position in solution.taken:
         by_claim[plan.alternatives[which].claim].append((which, position))
+    parts: list[_Part] = []
     for number, claim in enumerate(claims):
         devices: list[DeviceRequestAllocationResult] = []
         used: list[tuple[Device, ResourceSlice]] = []
@@ -65,12 +96,9 @@ def results(
             used.append((device, piece))
             devices.append(_device(claim, len(devices), pool.id, device, piece, problem, which, position, share_ids))
         alternatives = [plan.alternatives[solution.chosen[index]] for index in plan.claims[number].requests]
-        # The plan serves all claims with these requests, so references come from it and configuration from the claim.
-        config = configuration(claim.spec, [(a.reference, a.device_class) for a in alternatives])
         selector = joint_selector(used, row.node.metadata.name, claim.metadata.name)
-        given = DeviceAllocationResult(results=tuple(devices), config=config)
-        found.append(AllocationResult(devices=given, node_selector=selector))
-    return tuple(found)
+        parts.append((tuple(devices), selector, tuple([(a.reference, a.device_class) for a in alternatives])))
+    return parts
 
 
 def _device(

@@ -43,10 +43,25 @@ class Row:
         starts: For each usable pool the position of its first device.
         size: Number of positions.
         error: Why upstream would give the node up before the search, or None.
+        last: What `draht.allocator.result` remembers: the last solution and what it made of it.
+        problems: What `draht.allocator.outcome` remembers, by plan.
         frame: Unique object for everything but attributes, capacity and names; see `Pool.frame`.
     """
 
-    __slots__ = ("__weakref__", "_columns", "_patterns", "error", "frame", "node", "pools", "size", "starts", "usable")
+    __slots__ = (
+        "__weakref__",
+        "_columns",
+        "_patterns",
+        "error",
+        "frame",
+        "last",
+        "node",
+        "pools",
+        "problems",
+        "size",
+        "starts",
+        "usable",
+    )
 
     def __init__(self, node: Node, pools: tuple[Pool, ...], error: FatalError | None = None) -> None:
         self.node = node
@@ -62,6 +77,8 @@ class Row:
         self.size = size
         operations = "DRAOptionalNodeOperations" in node.status.declared_features
         self.frame = intern(("row", operations, error is None, tuple(pool.frame for pool in pools)))
+        self.problems: dict[Any, Any] = {}
+        self.last: Any = None
         self._columns: dict[str, Column] = {}
         self._patterns: dict[tuple[str, bool], Column] = {}
 
