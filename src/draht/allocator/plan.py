@@ -159,6 +159,7 @@ class Plan:
         patterns: Attributes that constraints compare.
         everything: Whether an expression looks at a device as a whole.
         needs_capacity: Whether amounts decide (the consumable capacity feature).
+        straight: Whether every request wants a number of devices in one way: no lists, no mode All.
     """
 
     __slots__ = (
@@ -173,6 +174,7 @@ class Plan:
         "patterns",
         "problems",
         "requests",
+        "straight",
         "verdicts",
     )
 
@@ -210,6 +212,9 @@ class Plan:
         self.everything = everything
         self.patterns = tuple(sorted({c.attribute for claim in self.claims for c in claim.constraints}))
         self.needs_capacity = features.consumable_capacity
+        self.straight = all(
+            not r.prioritised and self.alternatives[r.alternatives[0]].mode is Mode.EXACT for r in self.requests
+        )
         # Caches: what follows from the plan and a key. Problems by `key`, verdicts of expressions by what they mention.
         self.problems: dict[Hashable, Any] = {}
         self.verdicts: dict[Any, dict[Any, Any]] = {}

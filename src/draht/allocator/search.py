@@ -99,6 +99,23 @@ _Values = tuple[int, int, int, int, tuple["Hashable", ...], tuple[int | None, ..
 
 
 class _Search:
+    __slots__ = (
+        "barred",
+        "blocked",
+        "chosen",
+        "exceeded",
+        "failure",
+        "limits",
+        "next_check",
+        "observer",
+        "plan",
+        "problem",
+        "stack",
+        "steps",
+        "taken",
+        "values",
+    )
+
     def __init__(self, problem: Problem, state: State, limits: Limits, observer: SearchObserver | None) -> None:
         self.problem = problem
         self.plan = problem.plan
@@ -117,6 +134,11 @@ class _Search:
         self.exceeded: int | None = None
 
     def run(self) -> Solution | Failure | None:
+        """The answer."""
+        if self.plan.straight and self.observer is None:
+            first = self.straight()
+            if first is not None:
+                return first
         signal = self.proceed(0, None, 0, 0)
         while True:
             # Forward while branches open.
@@ -141,6 +163,55 @@ class _Search:
                     frame.exceeded = False
                 self.exceeded = None
             signal = _OPEN
+
+    def straight(self) -> Solution | Failure | None:
+        """The first branch alone, without anything to go back to; None, with nothing changed, if it ends.
+
+        Nearly all searches succeed here. It costs no steps, because it can't go on for long.
+        """
+        problem = self.problem
+        before = self.values
+        claim = -1
+        for request in self.plan.requests:
+            choice = problem.choices[request.alternatives[0]]
+            if request.claim != claim:
+                claim = request.claim
+                self.begin(claim)
+                if self.limits.deadline is not None and self.limits.deadline():
+                    break
+            if choice.count > MAX_RESULTS - self.values[6]:
+                break
+            todo = self.open(choice, self.values)
+            missing = choice.count
+            while missing > 0 and todo:
+                low = todo & -todo
+                todo ^= low
+                position = low.bit_length() - 1
+                if choice.errors & low:
+                    return choice.failures[position]
+                values = self.take(choice, position)
+                if values is not None:
+                    self.values = values
+                    self.taken.append((choice.alternative.index, position))
+                    missing -= 1
+                    if choice.sources:
+                        # Constraints have narrowed; without any, what was open still is.
+                        todo = self.open(choice, values) >> position + 1 << position + 1
+                elif self.failure is not None:
+                    return self.failure
+            if missing > 0:
+                break
+        else:
+            return Solution(tuple(self.chosen), tuple(self.taken))
+        self.values = before
+        self.taken.clear()
+        return None
+
+    def begin(self, claim: int) -> None:
+        """Forget what belongs to the claim before."""
+        used, _, left, shared, _, groups, _ = self.values
+        states = tuple([table.initial for table in self.problem.tables[claim]])
+        self.values = (used, 0, left, shared, states, groups, 0)
 
     def over(self) -> Failure | None:
         if self.exceeded != 0:
@@ -182,9 +253,7 @@ class _Search:
                     return _DONE
                 request = plan.requests[index]
                 if request.claim != self.claim_of(index - 1):
-                    used, _, left, shared, _, groups, _ = self.values
-                    states = tuple([table.initial for table in self.problem.tables[request.claim]])
-                    self.values = (used, 0, left, shared, states, groups, 0)
+                    self.begin(request.claim)
                 if request.prioritised:
                     self.stack.append(_Frame(index, request.claim, None, 0, self.values, len(self.taken)))
                     return _OPEN
