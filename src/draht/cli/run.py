@@ -13,6 +13,8 @@ import click
 from draht.api.errors import DrahtError
 
 if TYPE_CHECKING:
+    from draht.hardware.inventory import Inventory
+    from draht.host.claims import ClaimsAsk
     from draht.host.engine import Bind
 
 __all__ = ["run"]
@@ -87,6 +89,8 @@ container's; 125 means that draht itself failed.
 \b
 draht run --gpus 2 registry/image -- python train.py
 draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
+draht run --request 'model=H100,memory>=80Gi,count=2' registry/image -- python train.py
+draht run -f pod.yaml
 """
 
 
@@ -99,6 +103,19 @@ draht run --profile dgx-h100 --gpus 1 --rootfs ./rootfs -- nvidia-smi
 )
 @click.option("--gpus", callback=_number, metavar="N|all", help="How many GPUs, or `all`.")
 @click.option("--device", "names", multiple=True, metavar="NAME", help="A certain device by its CDI name; repeatable.")
+@click.option(
+    "--request",
+    "wishes",
+    multiple=True,
+    metavar="WORD=VALUE,…",
+    help="Devices by what they are: model, memory, compute, architecture, profile, count …; repeatable.",
+)
+@click.option("--show-claim", is_flag=True, help="Print the claim that --request stands for, and run nothing.")
+@click.option(
+    "-f", "--file", "files", multiple=True, metavar="FILE|DIR", help="Run the pods of manifests with their claims."
+)
+@click.option("--partitions", is_flag=True, help="With --profile: its GPUs may be cut into MIG partitions.")
+@click.option("--shares", is_flag=True, help="With --profile: its GPUs may be shared, each claim with its memory.")
 @click.option("--profile", metavar="NAME|FILE", help="Simulate the GPUs of this machine profile.")
 @click.option("--kind", metavar="VENDOR/CLASS", help="CDI kind that --gpus means.  [default: NVIDIA's, else AMD's]")
 @click.option(
@@ -146,6 +163,11 @@ def _run(
     *,
     gpus: int | str,
     names: Sequence[str],
+    wishes: Sequence[str],
+    show_claim: bool,
+    files: Sequence[str],
+    partitions: bool,
+    shares: bool,
     profile: str | None,
     kind: str | None,
     engine_name: str | None,
@@ -166,10 +188,31 @@ def _run(
     from draht.host.order import Order
     from draht.host.ownership import look
     from draht.host.run import run as run_order
-    from draht.host.selection import Request
+    from draht.host.selection import Ask, Request, Selection
 
-    if not gpus and not names:
-        raise DrahtError("no device is asked for", hint="say --gpus N, --gpus all or --device vendor/class=name")
+    if files:
+        return _run_files(
+            files,
+            {"gpus": gpus, "device": names, "request": wishes, "IMAGE or COMMAND": [w for w in words if w != "--"]},
+            profile=profile,
+            kind=kind,
+            partitions=partitions,
+            shares=shares,
+            engine_name=engine_name,
+            detach=detach,
+            wait=wait,
+            rootfs=rootfs,
+            network=network,
+        )
+    if wishes and (gpus or names):
+        raise DrahtError("--request goes with neither --gpus nor --device", hint="say count=N in the request")
+    if show_claim:
+        return _show_claim(wishes)
+    if not gpus and not names and not wishes:
+        raise DrahtError(
+            "no device is asked for",
+            hint="say --gpus N, --gpus all, --request WORD=VALUE or --device vendor/class=name",
+        )
     words = list(words)
     image = words.pop(0) if rootfs is None and words and words[0] != "--" else None
     if words and words[0] == "--":
@@ -183,10 +226,14 @@ def _run(
         raise no_gpu_kind(host.cache)
     request = Request(gpus=gpus, names=tuple(names), kind=chosen_kind)
     refuse_unresolvable(host.cache, inventory, request)
-    refuse_owned(inventory, request, look())
+    ask: Ask = Selection(inventory, request)
+    if wishes:
+        ask = _claim_ask(inventory, wishes, partitions=partitions, shares=shares)
+    refuse_owned(inventory, ask.demands(), look())
     order = Order(
         inventory=inventory,
         request=request,
+        ask=ask,
         engine=engine(engine_name, found=dict(host.engines)).name,
         image=image,
         rootfs=rootfs,
@@ -207,6 +254,45 @@ def _run(
     if detach:
         click.echo(outcome.hold)
     return outcome.status
+
+
+def _run_files(files: Sequence[str], others: dict[str, Any], *, detach: bool, **options: Any) -> int:
+    from draht.cli.run_pods import run_files
+
+    for name, value in others.items():
+        if value:
+            raise DrahtError(f"-f doesn't go with {name}", hint="manifests say what runs and which devices it gets")
+    if detach:
+        raise DrahtError("-f doesn't go with --detach", hint="the containers of manifests run in the foreground")
+    return run_files(files, say=_say, **options)
+
+
+def _show_claim(wishes: Sequence[str]) -> int:
+    from draht.cli.output import emit
+    from draht.host.wish import claim_of
+
+    if not wishes:
+        raise DrahtError("--show-claim prints the claim of a --request", hint="add --request model=H100")
+    emit(claim_of(wishes), "yaml")
+    return 0
+
+
+def _claim_ask(inventory: Inventory, wishes: Sequence[str], *, partitions: bool, shares: bool) -> ClaimsAsk:
+    from draht.driver.classes import device_classes
+    from draht.driver.slices import publish
+    from draht.host.claims import ClaimsAsk
+    from draht.host.wish import claim_of
+    from draht.manifests import Manifests
+
+    published = publish(
+        inventory,
+        node_name=inventory.machine,
+        # Partitions and shares can't be made on real GPUs yet.
+        partitions=partitions and inventory.simulated,
+        shares=shares and inventory.simulated,
+    )
+    manifests = Manifests.of([claim_of(wishes)], classes=device_classes())
+    return ClaimsAsk(inventory, published, manifests, inventory.machine)
 
 
 def _environment(entries: Sequence[str]) -> dict[str, str]:

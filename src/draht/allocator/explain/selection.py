@@ -11,7 +11,7 @@ from typing import Any, Final
 from draht.allocator.explain.question import Question
 from draht.api.quantity import Quantity
 from draht.api.semver import Version
-from draht.cel import CELError, Device
+from draht.cel import CELError, CompileError, Device
 from draht.cel.conditions import Condition, conditions
 
 __all__ = ["Miss", "Selection", "selection"]
@@ -76,15 +76,15 @@ def selection(question: Question) -> Selection:
     (claim,) = question.claims
     (request,) = claim.spec.devices.requests
     asked = request.exactly or request.first_available[0]
-    found: list[Condition] = []
+    found: list[Condition | _Broken] = []
     for selector in asked.selectors:
         if selector.cel is not None:
-            found += conditions(selector.cel.expression)
+            found += _conditions(selector.cel.expression)
     known = question.snapshot.classes.get(asked.device_class_name)
-    of_class: list[Condition] = []
+    of_class: list[Condition | _Broken] = []
     for selector in known.spec.selectors if known else ():
         if selector.cel is not None:
-            of_class += conditions(selector.cel.expression)
+            of_class += _conditions(selector.cel.expression)
     devices = [each for each in _devices(question) if all(condition.holds(each) is True for condition in of_class)]
     verdicts = [[condition.holds(device) is True for condition in found] for device in devices]
     misses = []
@@ -119,7 +119,27 @@ def _devices(question: Question) -> Iterator[Device]:
                     continue
 
 
-def _instead(condition: Condition, devices: list[Device]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A selector that doesn't compile. Nobody has met it so far, or the allocator would have said so."""
+
+    text: str
+    why: str
+
+    def holds(self, _device: Device) -> bool:
+        return False
+
+
+def _conditions(text: str) -> Iterator[Condition | _Broken]:
+    try:
+        yield from conditions(text)
+    except CompileError as error:
+        yield _Broken(" ".join(text.split()), f"it doesn't compile: {error.message}")
+
+
+def _instead(condition: Condition | _Broken, devices: list[Device]) -> str:
+    if isinstance(condition, _Broken):
+        return condition.why
     if condition.relation is None or not devices:
         return ""
     values = [value for value in map(condition.value, devices) if value is not None]

@@ -1,0 +1,137 @@
+"""Manifests on the command line: ``-f``, ``--profile``, and the cluster they make.
+
+Shared by the commands that decide from files. Problems of files are told and don't hide what could be read; the exit
+status says that there were some.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from draht.api.errors import DrahtError
+from draht.api.printable import printable_lines
+
+if TYPE_CHECKING:
+    from draht.allocator import Snapshot
+    from draht.driver.slices import Published
+    from draht.manifests import Manifests
+
+__all__ = ["BAD_INPUT", "Cluster", "expand", "manifest_options", "read_cluster"]
+
+BAD_INPUT = 2
+"""Exit status when something couldn't be read."""
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the files and the profile make together.
+
+    Args:
+        manifests: The objects of the files, with the classes that the shipped drivers bring.
+        snapshot: Slices, nodes and allocated claims.
+        published: What the profile offers, if one was named.
+        broken: A file couldn't be read in part; the problems have been told.
+    """
+
+    manifests: Manifests
+    snapshot: Snapshot
+    published: Published | None
+    broken: bool
+
+
+def manifest_options(command: _Command) -> _Command:
+    """``-f``, ``--profile``, ``--partitions``, ``--shares`` and ``--kubernetes``."""
+    for option in (
+        click.option(
+            "--kubernetes",
+            metavar="1.NN",
+            help="Decide as this release does, with its default features.  [default: all features]",
+        ),
+        click.option("--shares", is_flag=True, help="The profile's GPUs may be shared, each claim with its memory."),
+        click.option("--partitions", is_flag=True, help="The profile's GPUs may be cut into MIG partitions."),
+        click.option("--profile", metavar="NAME|FILE", help="Add the machine of this profile as a node."),
+        click.option(
+            "-f",
+            "--file",
+            "files",
+            multiple=True,
+            metavar="FILE|DIR",
+            help="Manifests: slices, classes, claims, pods, nodes; `-` is standard input; repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def expand(files: Sequence[str]) -> Iterator[str]:
+    """Each file, and the YAML and JSON files of each directory in the order of their names."""
+    for file in files:
+        if file != "-" and os.path.isdir(file):  # noqa: PTH112 — Path.is_dir raises if it may not look
+            try:
+                found = sorted(path for path in Path(file).iterdir() if path.suffix in _SUFFIXES)
+            except OSError as error:
+                raise DrahtError(f"the directory can't be listed: {str(error.strerror).lower()}", where=file) from None
+            if not found:
+                raise DrahtError("there is no .yaml, .yml or .json file in the directory", where=file)
+            yield from map(str, found)
+        else:
+            yield file
+
+
+def read_cluster(
+    files: Sequence[str],
+    *,
+    profile: str | None = None,
+    partitions: bool = False,
+    shares: bool = False,
+    kubernetes: str | None = None,
+) -> Cluster:
+    """Read manifests and make the snapshot; problems are printed on stderr.
+
+    Raises:
+        DrahtError: A directory can't be listed, the profile or the release isn't known, objects contradict each other.
+    """
+    from draht.allocator import Features, Snapshot
+    from draht.api.core import Node
+    from draht.api.meta import ObjectMeta
+    from draht.api.reader import read_files
+    from draht.driver.classes import device_classes
+    from draht.driver.slices import publish
+    from draht.hardware.simulated import from_profile
+    from draht.manifests import Manifests
+
+    if not files:
+        raise click.UsageError("say with -f which manifests to read")
+    read = read_files(expand(files), stdin=sys.stdin.buffer)
+    for problem in read.problems:
+        click.echo(printable_lines(f"{'warning' if problem.warning else 'error'}: {problem}"), err=True)
+        if problem.hint:
+            click.echo(printable_lines(f"hint: {problem.hint}"), err=True)
+    manifests = Manifests.of((each.object for each in read.objects), classes=device_classes())
+    published = None
+    slices = list(manifests.slices.values())
+    if profile is not None:
+        inventory = from_profile(profile)
+        published = publish(inventory, node_name=inventory.machine, partitions=partitions, shares=shares)
+        slices += published.slices
+    names = dict.fromkeys([*manifests.nodes, *(each.spec.node_name for each in slices if each.spec.node_name)])
+    features = Features.of_kubernetes(kubernetes) if kubernetes else None
+    snapshot = Snapshot.of(
+        slices=slices,
+        classes=manifests.classes.values(),
+        claims=manifests.claims.values(),
+        nodes=[manifests.nodes.get(name) or Node(metadata=ObjectMeta(name=name)) for name in names],
+        taint_rules=manifests.taint_rules.values(),
+        **({} if features is None else {"features": features}),
+    )
+    return Cluster(manifests, snapshot, published, bool(read.errors))
