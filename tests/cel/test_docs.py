@@ -12,10 +12,10 @@ import pytest
 from cel_base import evaluate
 from doc_examples import run
 from draht.cel.library.authorization import LIBRARY as AUTHORIZATION
+from draht.cel.library.formatting import MAX_LENGTH
 from draht.cel.library.kubernetes import BASE, BINDINGS
 from draht.cel.library.lists import MAX_ELEMENTS
 from draht.cel.library.standard_operators import MAX_ELEMENTS as MAX_CONCATENATED
-from draht.cel.library.strings import MAX_LENGTH
 from draht.cel.selector import MAX_COST
 
 PAGE = Path(__file__).parents[2] / "docs" / "cel.md"
