@@ -151,12 +151,9 @@ def test_many_claims_are_no_problem() -> None:
     requests = tuple(msgspec.structs.replace(request, name=f"r{n}", exactly=exactly) for n in range(32))
     devices = msgspec.structs.replace(base.spec.devices, requests=requests)
     claims = [msgspec.structs.replace(base, spec=msgspec.structs.replace(base.spec, devices=devices))] * 200
-    snapshot = snapshot_of(found)
-    row = snapshot.row("node-1")
-    problem = Problem.of(snapshot.plan(claims), row)
-    answer = solve(problem, problem.state(row, snapshot.usage))
-    assert isinstance(answer, Solution)
-    assert len(answer.taken) == 6400
+    answer = allocate(snapshot_of(found), claims, "node-1")
+    assert answer is not None
+    assert sum(len(claim.devices.results) for claim in answer) == 6400
 
 
 def test_a_full_device_list_is_no_problem() -> None:
