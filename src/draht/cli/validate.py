@@ -23,6 +23,8 @@ from draht.validation import validate as judge
 __all__ = ["validate"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+_DROPPED = "a server drops this field unless its alpha feature is on"
+_NO_NAMESPACE = "a server drops it: objects of this kind don't live in a namespace"
 
 
 @dataclass(slots=True)
@@ -122,17 +124,31 @@ def _lines(file: _File) -> Iterator[str]:
         if problem.hint:
             yield f"  hint: {problem.hint}"
     for verdict in file.objects:
-        for error in verdict.errors:
-            yield from _error_lines(verdict, error)
-        for path in verdict.dropped:
-            place, written = verdict.where(path)
-            yield f"{place}: warning: {written}: a server drops this field unless its alpha feature is on"
+        yield from _verdict_lines(verdict)
     if file.valid:
         yield f"{file.name}: valid: {_summary(file)}"
 
 
-def _error_lines(verdict: _Verdict, error: FieldError) -> Iterator[str]:
-    place, written = verdict.where(error.path)
+def _verdict_lines(verdict: _Verdict) -> Iterator[str]:
+    """What is said about an object, in the order of the file."""
+    said: list[tuple[str, list[str]]] = []
+    for error in verdict.errors:
+        place, written = verdict.where(error.path)
+        said.append((place, list(_error_lines(place, written, error))))
+    for path in verdict.dropped:
+        place, written = verdict.where(path)
+        reason = _NO_NAMESPACE if path == "metadata.namespace" else _DROPPED
+        said.append((place, [f"{place}: warning: {written}: {reason}"]))
+    for _, lines in sorted(said, key=lambda each: _line_and_column(each[0])):
+        yield from lines
+
+
+def _line_and_column(place: str) -> tuple[int, int]:
+    _, line, column = place.rsplit(":", 2)
+    return int(line), int(column)
+
+
+def _error_lines(place: str, written: str, error: FieldError) -> Iterator[str]:
     if error.picture is None:
         yield f"{place}: {written}: {error.text}"
         if error.hint:

@@ -66,7 +66,7 @@ class RequestNames:
 def check_request_reference(report: Report, reference: str, path: str, requests: RequestNames) -> None:
     """Judge ``request`` or ``request/alternative`` where a claim refers to its own requests."""
     hint = f"the claim has {', '.join(sorted(requests.alternatives)[:8])}" if requests.alternatives else None
-    message = "must be a request of this claim, or a request and one of its alternatives with a slash between them"
+    message = "must be a request of this claim, or <request>/<alternative>"
     segments = reference.split("/")
     if len(segments) > 2:
         report.invalid(path, reference, message, hint=hint)

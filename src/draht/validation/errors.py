@@ -142,18 +142,19 @@ class Report:
         self.add("Forbidden", path, message, **marks)
 
     def errors(self) -> tuple[FieldError, ...]:
-        """Everything that was found, once, in upstream's order."""
+        """Everything that was found, in upstream's order."""
         replaced = {
             (entry.error.kind, entry.error.path, entry.origin)
             for entry in self._declared
             if entry.marked and (entry.origin or entry.error.kind != "Invalid")
         }
-        kept = [
-            entry.error
-            for entry in self._written
-            if not entry.marked or (entry.error.kind, entry.error.path, entry.origin) not in replaced
-        ]
-        return (*kept, *(entry.error for entry in self._declared))
+        # Upstream, too, drops what hand-written rules say twice in the same words, and not what declared ones do.
+        kept: dict[tuple[str, str, str], FieldError] = {}
+        for entry in self._written:
+            error = entry.error
+            if not entry.marked or (error.kind, error.path, entry.origin) not in replaced:
+                kept.setdefault((error.kind, error.path, error.text), error)
+        return (*kept.values(), *(entry.error for entry in self._declared))
 
 
 def one_of(supported: Iterable[str]) -> str:

@@ -18,7 +18,9 @@ from draht.api.resource import (
     AllocationResult,
     Device,
     DeviceAttribute,
+    DeviceClass,
     DeviceRequest,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimTemplate,
@@ -37,7 +39,8 @@ class Gates:
     """Which features are on; the defaults are those of Kubernetes 1.37.
 
     Gates that 1.37 has locked on (DRAAdminAccess, DRAExtendedResource, DRAPrioritizedList,
-    DRAResourceClaimDeviceStatus) aren't here.
+    DRAResourceClaimDeviceStatus) aren't here. DRAFractionalCapacityRange is beta, but off until a server needn't be
+    compatible with 1.36.
     """
 
     consumable_capacity: bool = True
@@ -45,7 +48,7 @@ class Gates:
     device_binding_conditions: bool = True
     device_compatibility_groups: bool = False
     device_taints: bool = True
-    fractional_capacity_range: bool = True
+    fractional_capacity_range: bool = False
     list_type_attributes: bool = False
     node_allocatable_resources: bool = False
     optional_node_operations: bool = False
@@ -86,6 +89,10 @@ def drop(obj: Object, gates: Gates) -> tuple[Object, tuple[str, ...]]:
         gates: The features that are on.
     """
     dropping = _Dropping()
+    if isinstance(obj, DeviceClass | DeviceTaintRule | ResourceSlice) and obj.metadata.namespace:
+        # Objects of these kinds don't live in a namespace, and the server takes none amiss.
+        dropping.paths.append("metadata.namespace")
+        obj = structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=""))
     result: Object = obj
     match obj:
         case ResourceSlice():

@@ -91,11 +91,9 @@ def _name(metadata: ObjectMeta) -> str:
 
 
 def _check_common(report: Report, metadata: ObjectMeta, *, namespaced: bool, keeps_generation: bool) -> None:
-    if namespaced:
-        if metadata.namespace:
-            report.each_invalid("metadata.namespace", metadata.namespace, names.label(metadata.namespace))
-    elif metadata.namespace:
-        report.forbidden("metadata.namespace", "objects of this kind don't live in a namespace")
+    # The server empties the namespace of an object whose kind has none.
+    if namespaced and metadata.namespace:
+        report.each_invalid("metadata.namespace", metadata.namespace, names.label(metadata.namespace))
     if keeps_generation and metadata.generation < 0:
         report.invalid("metadata.generation", metadata.generation, "must not be negative")
     _check_labels(report, metadata.labels, "metadata.labels")
@@ -155,3 +153,7 @@ def _check_finalizers(report: Report, finalizers: tuple[str, ...]) -> None:
         report.each_invalid("metadata.finalizers", finalizer, names.label_key(finalizer))
     if _ORPHAN in finalizers and _FOREGROUND in finalizers:
         report.invalid("metadata.finalizers", ", ".join(finalizers), f"can't have both {_ORPHAN} and {_FOREGROUND}")
+    for index, finalizer in enumerate(finalizers):
+        if "/" not in finalizer and finalizer not in (_ORPHAN, _FOREGROUND, "kubernetes"):
+            message = f"must have a domain and a slash before it, or be {_ORPHAN} or {_FOREGROUND}"
+            report.invalid(f"metadata.finalizers[{index}]", finalizer, message)
