@@ -136,37 +136,57 @@ def _decided(over: Closure, slots: Slots, predicate: Closure, *, decisive: bool)
 
 
 def only_one(over: Closure, slots: Slots, predicate: Closure) -> Closure:
-    """``exists_one``: any error is one of the whole."""
+    """``exists_one``: any error is one of the whole; of several, the last."""
 
     def counted(frame: Any) -> bool:
         count = 0
+        failure: EvaluationError | None = None
         for _ in _steps(frame, over(frame), slots):
-            value = predicate(frame)
+            value = _decision(predicate, frame)
             if value is True:
                 count += 1
             elif value is not False:
-                raise no_such_overload("_?_:_", value)
+                failure = value
+        if failure is not None:
+            raise failure
         return count == 1
 
     return counted
 
 
 def mapped(over: Closure, slots: Slots, predicate: Closure | None, element: Closure) -> Closure:
-    """``map``, ``filter`` and ``transformList``: a list of one element for each that satisfies the predicate."""
+    """``map``, ``filter`` and ``transformList``: a list of one element for each that satisfies the predicate.
+
+    Of several errors, the last one of the predicate counts, else the first one of an element.
+    """
 
     def collected(frame: Any) -> list[Any]:
         values = []
+        failure: EvaluationError | None = None
         for _ in _steps(frame, over(frame), slots):
             if predicate is not None:
-                value = predicate(frame)
-                if value is False:
+                decided = _decision(predicate, frame)
+                if decided is not True:
+                    failure = decided if decided is not False else failure
                     continue
-                if value is not True:
-                    raise no_such_overload("_?_:_", value)
-            values.append(element(frame))
+            value = _attempt(element, frame)
+            if type(value) is Failure:
+                failure = failure or value.error
+            else:
+                values.append(value)
+        if failure is not None:
+            raise failure
         return values
 
     return collected
+
+
+def _decision(predicate: Closure, frame: Any) -> bool | EvaluationError:
+    """What a predicate says, or why it says nothing."""
+    value = _attempt(predicate, frame)
+    if value is True or value is False:
+        return value
+    return value.error if type(value) is Failure else no_such_overload("_?_:_", value)
 
 
 def _attempt(closure: Closure, frame: Any) -> Any:
