@@ -7,7 +7,7 @@ import pytest
 from draht.api.resource import Device as WireDevice
 from draht.api.resource import DeviceAttribute, DeviceCapacity
 from draht.cel import Device, EvaluationError, compile_selector
-from draht.cel.reasons import Reason, conditions, why_not
+from draht.cel.reasons import Reason, why_not
 
 DEVICE = Device.of(
     "gpu.example.com",
@@ -100,9 +100,3 @@ def test_a_device_that_can_not_be_read_says_so() -> None:
     reason = why_not(compile_selector("true"), device)
     assert reason is not None
     assert reason.error is device.defect
-
-
-def test_the_conditions_of_a_selector_are_its_parts() -> None:
-    """The parts of the chain are listed from left to right."""
-    selector = compile_selector(f"{GPU}.slots == 7 && cel.bind(x, 1, x == 1 && (x < 2 || x > 3)) && !false")
-    assert conditions(selector) == (f"{GPU}.slots == 7", "x == 1", "x < 2 || x > 3", "!false")

@@ -112,7 +112,11 @@ def test_devices_come_from_files_and_standard_input(tmp_path: Path) -> None:
     file.write_text(SLICE)
     memory = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0'
     selector = f'device.driver == "gpu.example.com" && {memory}'
-    for result in (run("eval", selector, "-f", str(file)), run("eval", selector, "-f", "-", stdin=SLICE)):
+    for result in (
+        run("eval", selector, "-f", str(file)),
+        run("eval", selector, "-f", str(tmp_path)),
+        run("eval", selector, "-f", "-", stdin=SLICE),
+    ):
         assert result.exit_code == 0
         small, large, total = result.stdout.splitlines()[1:]
         assert small.split()[:2] == ["gpu.example.com/node-1/small", "no"]

@@ -2,7 +2,8 @@
 
 Owns the search for the condition that decides: of a chain ``a && b && c`` the first that is false, for false wins over
 an error; otherwise the first that fails. Also what that condition read of the device. ``cel.bind`` around a chain is
-looked through. It doesn't know other devices, claims or how a reason is printed.
+looked through. It doesn't know other devices, claims or how a reason is printed; what the conditions of a selector
+compare, for explanations of many devices at once, is `draht.cel.conditions`'.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from draht.cel.program import Program
 from draht.cel.selector import Selector
 from draht.cel.values import MISSING, Map, type_name
 
-__all__ = ["Reading", "Reason", "conditions", "why_not"]
+__all__ = ["Reading", "Reason", "why_not"]
 
 _SHOWN: Final = 60
 
@@ -71,11 +72,6 @@ class Reason:
         if self.error is not None:
             return self.error.message
         return f"{self.condition} is false" + (f": {'; '.join(map(str, self.readings))}" if self.readings else "")
-
-
-def conditions(selector: Selector) -> tuple[str, ...]:
-    """The texts of the parts that must all hold, from left to right."""
-    return tuple(text for text, _, _ in _parts(selector))
 
 
 def why_not(selector: Selector, device: Device) -> Reason | None:

@@ -14,6 +14,7 @@ import click
 
 from draht.api.errors import DrahtError
 from draht.api.printable import printable, printable_lines
+from draht.cli.manifest_files import BAD_INPUT, expand
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from draht.cel.reasons import Reason
 
 __all__ = ["cel"]
-
-_BAD_INPUT = 2
 
 
 @click.group()
@@ -83,7 +82,7 @@ def check(expression: str, derived: bool, output: str) -> None:
     "--file",
     "files",
     multiple=True,
-    metavar="FILE",
+    metavar="FILE|DIR",
     help="Try it on the devices of the ResourceSlices in this file; `-` is standard input; repeatable.",
 )
 @output_option("table", "json")
@@ -113,7 +112,7 @@ def evaluate(expression: str, profile: str | None, partitions: bool, files: tupl
         emit({"matches": matches, "simulated": simulated, "devices": devices}, output)
     else:
         _show(answers, matches, simulated)
-    sys.exit(_BAD_INPUT if broken else 0 if matches else 1)
+    sys.exit(BAD_INPUT if broken else 0 if matches else 1)
 
 
 def _show(
@@ -178,7 +177,7 @@ def _slices(
     from draht.driver.slices import publish
     from draht.hardware.simulated import from_profile
 
-    read = read_files(files, stdin=sys.stdin.buffer)
+    read = read_files(expand(files), stdin=sys.stdin.buffer)
     for problem in read.problems:
         click.echo(printable_lines(f"{'warning' if problem.warning else 'error'}: {problem}"), err=True)
         if problem.hint:
