@@ -16,7 +16,7 @@ from cel_library_templates import TEMPLATES
 from oracle_client import Oracle
 
 SEED = int(os.environ.get("DRAHT_FUZZ_SEED", "53"))
-CASES = 300
+CASES = 200
 """Expressions of each library in the normal run."""
 FUZZ_CASES = int(os.environ.get("DRAHT_FUZZ_CASES", "100000"))
 BATCH = 2_000
