@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Assembly"]
 
+_INTERVAL = 16
+
 
 @final
 class Assembly:
@@ -44,6 +46,7 @@ class Assembly:
         self.deadline = deadline
         self.tester = Tester(plan, row)
         self.choices: list[Choice] = []
+        self.answered: dict[Any, Choice] = {}
         self.tables: list[tuple[ConstraintTable, ...]] = []
 
     def run(self) -> Failure | None:
@@ -82,7 +85,26 @@ class Assembly:
         return None
 
     def choice(self, alternative: Alternative) -> Choice | Failure:
-        """One alternative, without constraints and packed amounts."""
+        """One alternative, without constraints and packed amounts; those that ask the same are tested once."""
+        amounts = alternative.amounts
+        question = (
+            tuple([test.expression for test in alternative.tests]),
+            alternative.mode,
+            alternative.tolerations,
+            tuple([(name, str(amount)) for name, amount in amounts.items()]) if amounts else None,
+        )
+        known = self.answered.get(question)
+        if known is not None:
+            count = known.count if alternative.mode is Mode.ALL else alternative.count
+            return replace(known, alternative=alternative, count=count)
+        choice = self.tested(alternative)
+        if isinstance(choice, Choice) and not choice.errors:
+            # A failure names its request, so it isn't shared.
+            self.answered[question] = choice
+        return choice
+
+    def tested(self, alternative: Alternative) -> Choice | Failure:
+        """As `choice`, by testing every device."""
         everything = alternative.mode is Mode.ALL
         candidates = errors = collected = selected = 0
         failures: dict[int, Failure] = {}
@@ -96,10 +118,10 @@ class Assembly:
                 if everything:
                     return _unready(alternative, index, pool.status)
                 continue
-            if self.deadline is not None and self.deadline():
-                raise BudgetError("no time was left while devices were tested", hint="allow more time")
             start, end = end, end + len(pool.devices)
             for position in range(start, end):
+                if self.deadline is not None and not (position - start) % _INTERVAL and self.deadline():
+                    raise BudgetError("no time was left while devices were tested", hint="allow more time")
                 bit = 1 << position
                 verdict = self.tester.selectable(alternative, position)
                 if verdict is True:

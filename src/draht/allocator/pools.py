@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 from draht.allocator.column import Column, intern
 from draht.allocator.nodes import SelectorError, node_matches
 from draht.api.errors import DrahtError
-from draht.api.quantity import Quantity
+from draht.api.quantity import Quantity, QuantityError
 from draht.cel.device import attribute_value
 
 if TYPE_CHECKING:
@@ -414,7 +414,10 @@ def _declare(declaring: Iterable[ResourceSlice], sets: dict[str, dict[str, Quant
         for declared in piece.spec.shared_counters:
             if declared.name in sets:
                 return f"counter set {declared.name} is there twice"
-            sets[declared.name] = {name: Quantity.from_wire(c.value) for name, c in declared.counters.items()}
+            try:
+                sets[declared.name] = {name: Quantity.from_wire(c.value) for name, c in declared.counters.items()}
+            except QuantityError as error:
+                return f"counter set {declared.name} has an amount that is none: {error}"
     return None
 
 
@@ -430,4 +433,9 @@ def _unknown_counter(devices: Iterable[Device], sets: Mapping[str, Mapping[str, 
                         f"device {device.name} consumes counter {name}, "
                         f"which counter set {consumption.counter_set} doesn't have"
                     )
+            try:
+                for counter in consumption.counters.values():
+                    Quantity.from_wire(counter.value)
+            except QuantityError as error:
+                return f"device {device.name} consumes an amount that is none: {error}"
     return None

@@ -22,6 +22,7 @@ from draht.allocator.compatibility import Groups, fold
 from draht.allocator.counters import CounterLayout
 from draht.allocator.fields import Field, FieldPacker
 from draht.allocator.pools import PoolStatus
+from draht.allocator.usage import EMPTY_POOL
 from draht.api.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -83,10 +84,12 @@ class Problem:
     """
 
     __slots__ = (
+        "_all_guards",
         "_capacity_fields",
         "_counters",
         "_group_indexes",
         "_groups",
+        "_unused",
         "choices",
         "derived",
         "failure",
@@ -143,6 +146,9 @@ class Problem:
         self._group_indexes: dict[tuple[int, str], int] = {}
         self._capacity_fields: dict[tuple[int, str], Field] = {}
         self._counters: CounterLayout | None = None
+        # Packed amounts where nothing is in use: for each usable pool its counters, then all capacities.
+        self._unused: tuple[int, ...] = (0,)
+        self._all_guards = 0
         if self.failure is not None:
             return
         packer = FieldPacker()
@@ -155,6 +161,7 @@ class Problem:
                     self.group_sets = self._grouped(row)
         self.tables = tuple(assembly.tables)
         self.choices = self._packed(row, assembly.choices, packer)
+        self._unused, self._all_guards = self._initial(row)
         self.negative = packer.negative
         self.strict = (
             self.negative
@@ -162,6 +169,19 @@ class Problem:
             or any(table.ordered for tables in self.tables for table in tables)
             or any(choice.late_failures or (choice.collected and choice.sources) for choice in self.choices)
         )
+
+    def _initial(self, row: Row) -> tuple[tuple[int, ...], int]:
+        unused: list[int] = []
+        guards = 0
+        if self._counters is not None:
+            unused = [self._counters.remaining(index, pool, EMPTY_POOL) for index, pool in enumerate(row.usable)]
+            for guard in self.guards:
+                guards |= guard
+        amounts = 0
+        for (position, name), field in self._capacity_fields.items():
+            amounts |= field.remaining(((1, Quantity.from_wire(row.device(position).capacity[name].value)),))
+            guards |= field.guard
+        return (*unused, amounts), guards
 
     def state(self, row: Row, usage: Usage) -> State:
         """What is in use, for a row of this problem.
@@ -191,19 +211,26 @@ class Problem:
                 elif share.consumed:
                     leftover.append((position, share.consumed))
             if self._counters is not None:
-                left |= self._counters.remaining(index, pool, taken)
-                if groups and (taken.whole or taken.shares):
-                    self._baseline(groups, index, pool, taken)
-        for (position, name), field in self._capacity_fields.items():
-            value = Quantity.from_wire(row.device(position).capacity[name].value)
-            amount = held.get(position, {}).get(name)
-            left |= field.remaining(((1, value),) if amount is None else ((1, value), (-1, amount)))
-        for position in range(self.size) if self.guards or self._capacity_fields else ():
-            guard = self._capacity_guard(position)
-            if self.guards and not shared >> position & 1:
-                guard |= self.guards[position]
-            if left & guard != guard:
-                barred |= 1 << position
+                if taken.whole or taken.shares:
+                    left |= self._counters.remaining(index, pool, taken)
+                    if groups:
+                        self._baseline(groups, index, pool, taken)
+                else:
+                    left |= self._unused[index]
+        left |= self._unused[-1]
+        for position, consumed in held.items():
+            for name, entry in row.device(position).capacity.items():
+                field = self._capacity_fields.get((position, name))
+                if field is not None and name in consumed:
+                    value = Quantity.from_wire(entry.value)
+                    left -= field.remaining(((1, value),)) - field.remaining(((1, value), (-1, consumed[name])))
+        if left & self._all_guards != self._all_guards:
+            for position in range(self.size):
+                guard = self._capacity_guard(position)
+                if self.guards and not shared >> position & 1:
+                    guard |= self.guards[position]
+                if left & guard != guard:
+                    barred |= 1 << position
         return State(used, shared, left, barred, self._blocked(row, leftover), tuple(groups))
 
     def _blocked(self, row: Row, leftover: list[tuple[int, Mapping[str, Quantity]]]) -> tuple[int, ...]:

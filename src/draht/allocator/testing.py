@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from draht.allocator.capacity import CapacityFault, Shortage, consumption
 from draht.allocator.errors import Failure, FatalKind
+from draht.api.quantity import QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -134,6 +135,10 @@ class Tester:
                 )
             except CapacityFault as fault:
                 taken = fault
+            except QuantityError as error:
+                taken = CapacityFault(
+                    FatalKind.CAPACITY_UNREPRESENTABLE, f"the device has a capacity that is none: {error}"
+                )
             self.takings[key] = taken
         assert isinstance(taken, (dict, Shortage, CapacityFault))
         return taken
