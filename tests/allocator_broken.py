@@ -22,7 +22,7 @@ def _tell_apart(change: dict[str, Any]) -> Any:
     """A partition into classes by devices of a changed model."""
 
     def partition(model: Model) -> Symmetry:
-        blind = replace(model, **{name: value(model) for name, value in change.items()})
+        blind = replace(model, derived={}, **{name: value(model) for name, value in change.items()})
         return symmetry.symmetry(model, lambda _, position: symmetry.signature(blind, position))
 
     return partition

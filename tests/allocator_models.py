@@ -262,6 +262,7 @@ def model_of(case: Instance) -> tuple[Model, Root]:
                             for p, device in enumerate(case.devices)
                         ),
                         take_guards,
+                        sum(1 << p for p in one.candidates) if one.everything else 0,
                     )
                     for one in alternatives
                 )

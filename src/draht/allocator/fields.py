@@ -75,7 +75,7 @@ class FieldPacker:
         wanted = list(needs)
         exponent = min((q.exponent for q in wanted if q.mantissa), default=0)
         total = abs(exact_sum(((1, value),), exponent))
-        gains = sum(-min(0, exact_sum(((1, q),), exponent)) for q in wanted)
+        gains = sum(-exact_sum(((1, q),), exponent) for q in wanted if q.mantissa < 0)
         self.negative = self.negative or gains > 0
         width = (total + 64 * gains).bit_length() + 1
         made = Field(self.size, width, exponent)
@@ -86,6 +86,11 @@ class FieldPacker:
 def exact_sum(amounts: Iterable[tuple[int, Quantity]], exponent: int) -> int:
     """A sum of signed amounts in units of ``10**exponent``, rounded down."""
     listed = [(sign * q.mantissa, q.exponent) for sign, q in amounts if q.mantissa]
+    if len(listed) == 1:
+        mantissa, own = listed[0]
+        if 0 <= own - exponent <= _FAR:
+            single: int = mantissa * 10 ** (own - exponent)
+            return single
     low = max(min((e for _, e in listed), default=exponent), exponent - _FAR)
     low = min(low, exponent)
     total = 0

@@ -35,9 +35,10 @@ class Choice:
     """One alternative of a request.
 
     `candidates` passed every test that doesn't change during a search. `errors` are positions where upstream fails for
-    good when it looks at them while they are free. `fixed` is the list of an "All" request, in its order. `rules` are
-    indexes into the rules of the claim. `takes[position]` is the packed amount that one share takes, for devices that
-    may be allocated more than once, `take_guards[position]` the guard bits of these fields; empty when there are none.
+    good when it looks at them while they are free. `fixed` is the list of an "All" request in its order, `fixed_mask`
+    the same as a mask. `rules` are indexes into the rules of the claim. `takes[position]` is the packed amount that one
+    share takes, for devices that may be allocated more than once, and `take_guards[position]` are the guard bits of
+    these fields; both are empty when there are none.
     """
 
     count: int
@@ -49,13 +50,7 @@ class Choice:
     takes: tuple[int, ...] = ()
     take_guards: tuple[int, ...] = ()
 
-    @property
-    def fixed_mask(self) -> int:
-        """The positions of `fixed` as a mask."""
-        mask = 0
-        for position in self.fixed or ():
-            mask |= 1 << position
-        return mask
+    fixed_mask: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,15 +148,35 @@ def symmetry(model: Model, tell_apart: Callable[[Model, int], object] = signatur
     return Symmetry(tuple(blocks), tuple(block_of), tuple(class_of), tuple(index_of))
 
 
+def _masks(model: Model) -> tuple[int, ...]:
+    """Every different mask of candidates, of errors, and of a list of all devices, over all alternatives."""
+    known = model.derived.get("masks")
+    if known is None:
+        choices = [choice for slot in model.slots for choice in slot]
+        candidates = {choice.candidates: None for choice in choices}
+        errors = {choice.errors: None for choice in choices if choice.errors}
+        fixed = {choice.fixed_mask: None for choice in choices if choice.fixed_mask}
+        known = model.derived["masks"] = (*candidates, *errors, *fixed)
+    return known  # type: ignore[return-value] # `derived` holds what this package puts there
+
+
 def _bits(model: Model, position: int) -> tuple[int, ...]:
-    """Candidate bit, error bit and membership in the list of an "All" request, for every alternative."""
-    return tuple(
-        (choice.candidates >> position & 1)
-        | (choice.errors >> position & 1) << 1
-        | (choice.fixed_mask >> position & 1) << 2
-        for slot in model.slots
-        for choice in slot
-    )
+    """For each different mask whether the position is in it: equal for equal bits in every alternative."""
+    return tuple([mask >> position & 1 for mask in _masks(model)])
+
+
+def _takes(model: Model, position: int, fields: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:
+    """What each alternative takes of the fields of a device that may be allocated several times."""
+    choices = [choice for slot in model.slots for choice in slot if choice.takes]
+    known: dict[int, tuple[int, ...]] = {}
+    found = []
+    for choice in choices:
+        packed = choice.takes[position]
+        amounts = known.get(packed)
+        if amounts is None:
+            amounts = known[packed] = tuple([packed >> shift & mask for shift, mask in fields])
+        found.append(amounts)
+    return tuple(found)
 
 
 def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]) -> Block:
@@ -191,12 +211,7 @@ def _block(model: Model, mask: int, classes: list[int], kinds: dict[object, int]
             for counter_set, bits in (model.groups[position] if model.groups else ())
         )
         multi = bool(model.multi >> position & 1)
-        takes = tuple(
-            tuple(choice.takes[position] >> shift & mask for shift, mask in own)
-            for slot in model.slots
-            for choice in slot
-            if multi and choice.takes
-        )
+        takes = _takes(model, position, own) if multi else ()
         form.append((members.bit_count(), multi, _bits(model, position), takes, amounts, tuple(shown), groups))
     kind = kinds.setdefault(tuple(form), len(kinds))
     every_field = 0

@@ -88,10 +88,13 @@ def _choice(masks: Masks, barred: int, blocked: tuple[int, ...]) -> Choice:
     if blocked:
         candidates &= ~blocked[alternative.index]
     fixed: tuple[int, ...] | None = None
+    fixed_mask = 0
     rules = tuple([number for number, _ in masks.sources])
     if alternative.mode is Mode.ALL:
         # One device that can't be taken makes the whole request impossible. What constraints there are refuse none.
-        fixed = () if masks.collected & ~candidates else tuple(positions(masks.collected))
+        if not masks.collected & ~candidates:
+            fixed_mask = masks.collected
+        fixed = tuple(positions(fixed_mask))
         candidates = 0
         rules = ()
     return Choice(
@@ -104,6 +107,7 @@ def _choice(masks: Masks, barred: int, blocked: tuple[int, ...]) -> Choice:
         rules,
         masks.amounts,
         masks.amount_guards,
+        fixed_mask,
     )
 
 
