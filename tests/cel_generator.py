@@ -143,6 +143,11 @@ CORE: Final = frozenset(
 )
 
 
+def _walks_map(rule: Rule) -> bool:
+    """Whether the order of a map's entries can show in the value."""
+    return isinstance(rule.parts[0], Operand) and rule.parts[0].type[0] == "map" and "$x" in rule.parts
+
+
 def _is_core(rule: Rule) -> bool:
     words = re.findall(
         r"[A-Za-z]\w*", " ".join(part for part in rule.parts if isinstance(part, str) and part[0] != "$")
@@ -150,6 +155,7 @@ def _is_core(rule: Rule) -> bool:
     types = {part.type[0] for part in rule.parts if isinstance(part, Operand)}
     return (
         all(word in CORE or word.startswith("get") for word in words)
+        and not _walks_map(rule)
         and not types & {"quantity", "semver", "ip", "cidr", "url", "format", "optional"}
         and not any(isinstance(part, str) and "?" in part and " ? " not in part for part in rule.parts)
     )
@@ -214,7 +220,7 @@ class _Maker:
         if roll < 0.62 or depth > 1:
             return (self.rng.choice(SIMPLE), ())
         if roll < 0.74:
-            return (self.rng.choice(OPAQUE if not self.core else ("null", "bool")), ())
+            return (self.rng.choice(OPAQUE if not self.core else ("bool",)), ())
         if roll < 0.88:
             return ("list", (self.any_type(depth + 1),))
         if roll < 0.95:

@@ -14,7 +14,7 @@ UPSTREAM: Final = (
     (r"^no such key", "no-such-key"),
     (r"cost limit exceeded", "cost-limit"),
     (r"could not be converted to bool|should have been a bool", "not-bool"),
-    (r"no such overload|expected iterable type", "no-such-overload"),
+    (r"no such overload|expected iterable type|comprehension range type", "no-such-overload"),
     (r"overflow|range error", "overflow"),
     (r"division by zero|divide by zero|modulus by zero", "division"),
     (r"type conversion error", "conversion"),
