@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/blang/semver/v4"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -45,6 +46,22 @@ func celCompilerFor(features dracel.Features) celCompiler {
 		celCompilers[features] = compiler
 	}
 	return compiler
+}
+
+type celParser struct {
+	compiler celCompiler
+	envType  environment.Type
+}
+
+var celParsers = map[celParser]*celgo.Env{}
+
+// celParsing is the environment of a compiler, which is only to be had from a result.
+func celParsing(compiler celCompiler, envType environment.Type) *celgo.Env {
+	key := celParser{compiler, envType}
+	if celParsers[key] == nil {
+		celParsers[key] = compiler.CompileCELExpression("true", dracel.Options{EnvType: &envType}).Environment
+	}
+	return celParsers[key]
 }
 
 type celFeatures struct {
@@ -111,7 +128,7 @@ func compileForCEL(q celQuestion, expression string) (dracel.CompilationResult, 
 	})
 	result := compiler.CompileCELExpression(expression, dracel.Options{EnvType: &envType, DerivedAttribute: q.Derived})
 	if result.Error != nil {
-		_, issues := compiler.CompileCELExpression("true", dracel.Options{EnvType: &envType}).Environment.Parse(expression)
+		_, issues := celParsing(compiler, envType).Parse(expression)
 		return result, celVerdict{Error: result.Error.Error(), Syntax: issues != nil && issues.Err() != nil}
 	}
 	return result, celVerdict{Accepted: true, Type: result.OutputType.String(), Cost: &result.MaxCost}
