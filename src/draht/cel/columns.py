@@ -16,7 +16,7 @@ from draht.cel.column import Column, Rows
 from draht.cel.device import Device, attribute_value
 from draht.cel.errors import EvaluationError
 from draht.cel.mentions import Key
-from draht.cel.plan import plan_of
+from draht.cel.plan import Answers, plan_of
 from draht.cel.selector import Selector
 
 __all__ = ["Errors", "Table", "Verdict"]
@@ -89,9 +89,9 @@ class Table:
         """What the selector says about every row."""
         verdict = self._verdicts.get(selector)
         if verdict is None:
-            matches, failed = plan_of(selector).rows(self) if self.devices else (0, 0)
-            failed |= self.defective
-            verdict = Verdict(matches & ~failed, Errors(selector, self.devices, failed))
+            answers = plan_of(selector).answers(self) if self.devices else Answers(0, 0)
+            failed = answers.failed | self.defective
+            verdict = Verdict(answers.true & ~failed, Errors(selector, self.devices, failed))
             if len(self._verdicts) >= _KEPT:
                 del self._verdicts[next(iter(self._verdicts))]
             self._verdicts[selector] = verdict

@@ -10,15 +10,16 @@ Whether a row is defective doesn't matter here; the table knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 from draht.api.resource.device import DeviceAttribute
 from draht.cel.ast import Call, Comprehension, Expr, Identifier, ListLiteral, Literal
 from draht.cel.column import SMALL, Column, Rows
 from draht.cel.device import Device
-from draht.cel.errors import EvaluationError
+from draht.cel.errors import AbortError, EvaluationError
 from draht.cel.mentions import Mentions, exact_path, mentions_of
 from draht.cel.selector import MAX_COST, Selector
 from draht.cel.values import MISSING
@@ -27,7 +28,7 @@ from draht.cel.walk import descendants, finish
 if TYPE_CHECKING:
     from draht.cel.columns import Table
 
-__all__ = ["Plan", "plan_of"]
+__all__ = ["Answers", "Plan", "plan_of"]
 
 _KEPT: Final = 256
 _PLAIN: Final = frozenset({str, int, bool})
@@ -35,11 +36,20 @@ _COMPARISONS: Final = frozenset({"_==_", "_!=_"})
 _MISSING_TYPE: Final = type(MISSING)
 
 
+class Answers(NamedTuple):
+    """What is known of every row: it is true, it fails, or else it is false."""
+
+    true: Rows
+    failed: Rows
+    aborted: Rows = 0
+    """Those of the failed ones that nothing around them can hide."""
+
+
 class Plan:
     """How a part of a selector is answered for all rows at once."""
 
-    def rows(self, table: Table) -> tuple[Rows, Rows]:
-        """The rows on which it is true, and those on which it fails."""
+    def answers(self, table: Table) -> Answers:
+        """The answers for the rows of a table that has some."""
         raise NotImplementedError
 
 
@@ -52,14 +62,17 @@ class _Combined(Plan):
         self._right = right
         self._both = both
 
-    def rows(self, table: Table) -> tuple[Rows, Rows]:
-        left, left_fails = self._left.rows(table)
-        right, right_fails = self._right.rows(table)
-        if self._both:
-            false = table.all & ~((left | left_fails) & (right | right_fails))
-            return left & right, (left_fails | right_fails) & ~false
-        true = left | right
-        return true, (left_fails | right_fails) & ~true
+    def answers(self, table: Table) -> Answers:
+        left = self._left.answers(table)
+        right = self._right.answers(table)
+        decided = [
+            table.all & ~side.true & ~side.failed if self._both else side.true & ~side.failed for side in (left, right)
+        ]
+        # The right side isn't asked where the left one decides.
+        aborted = left.aborted | (right.aborted & ~decided[0])
+        failed = ((left.failed | right.failed) & ~(decided[0] | decided[1])) | aborted
+        true = left.true & right.true if self._both else left.true | right.true
+        return Answers(true & ~failed, failed, aborted)
 
 
 @final
@@ -69,9 +82,9 @@ class _Negated(Plan):
     def __init__(self, inner: Plan) -> None:
         self._inner = inner
 
-    def rows(self, table: Table) -> tuple[Rows, Rows]:
-        true, fails = self._inner.rows(table)
-        return table.all & ~true & ~fails, fails
+    def answers(self, table: Table) -> Answers:
+        inner = self._inner.answers(table)
+        return Answers(table.all & ~inner.true & ~inner.failed, inner.failed, inner.aborted)
 
 
 @final
@@ -84,24 +97,24 @@ class _Leaf(Plan):
         self._of_value = of_value
         self._constants = _compared_constants(expr) if of_value is not None else None
 
-    def rows(self, table: Table) -> tuple[Rows, Rows]:
+    def answers(self, table: Table) -> Answers:
         if not self._reads:
-            answer = self._on_device(table, 0)
-            return (table.all if answer is True else 0), (table.all if answer is None else 0)
+            return _collected([(table.all, self._on_device(table, 0))])
         column = table.column(self._reads[0] if len(self._reads) == 1 else self._reads)
         if self._constants is not None and len(column.firsts) > SMALL:
-            return self._looked_up(table, column, self._constants)
+            return _collected(self._looked_up(table, column, self._constants))
         answers = self._answers(table, column)
-        matches = column.rows_where({row: answer is True for row, answer in answers.items()})
-        if None not in answers.values():
-            return matches, 0
-        return matches, column.rows_where({row: answer is None for row, answer in answers.items()})
+        states = set(answers.values())
+        return _collected(
+            (column.rows_where({row: answer is state for row, answer in answers.items()}), state)
+            for state in states - {False}
+        )
 
-    def _on_device(self, table: Table, row: int) -> bool | None:
-        """The answer for this row, None for an error; whether the row is defective doesn't matter here."""
+    def _on_device(self, table: Table, row: int) -> _Answer:
+        """The answer for this row; whether the row is defective doesn't matter here."""
         return _answer(self._program, table.devices[row])
 
-    def _answers(self, table: Table, column: Column) -> dict[int, bool | None]:
+    def _answers(self, table: Table, column: Column) -> dict[int, _Answer]:
         """The answer for each value, by its number."""
         of_value = self._of_value
         if of_value is None:
@@ -113,16 +126,14 @@ class _Leaf(Plan):
             answers = [_answer(of_value, value) for value in column.known]
         answered = iter(answers)
         return {
-            row: self._on_device(table, row) if value is MISSING else _bool_or_none(next(answered))
+            row: self._on_device(table, row) if value is MISSING else _settled(next(answered))
             for row, value in zip(column.firsts.values(), column.values, strict=True)
         }
 
-    def _looked_up(self, table: Table, column: Column, constants: Sequence[Any]) -> tuple[Rows, Rows]:
+    def _looked_up(self, table: Table, column: Column, constants: Sequence[Any]) -> Iterator[tuple[Rows, _Answer]]:
         """A comparison with constants: all values of a type that aren't among them answer alike."""
         special = {column.firsts.get(_wire(constant), -1): type(constant) for constant in constants}
         special.pop(-1, None)
-        true: Rows = 0
-        failed: Rows = 0
         for type_, (rows, numbers) in column.by_type().items():
             asked = [row for row, of_type in special.items() if of_type is type_]
             ordinary = next((row for row in numbers if row not in special), None)
@@ -132,26 +143,43 @@ class _Leaf(Plan):
                 others = rows
                 for row in asked:
                     others &= ~column.rows_of(row)
-                answer = self._on_device(table, ordinary)
-                true |= others if answer is True else 0
-                failed |= others if answer is None else 0
+                yield others, self._on_device(table, ordinary)
             for row in asked:
-                answer = self._on_device(table, row)
-                true |= column.rows_of(row) if answer is True else 0
-                failed |= column.rows_of(row) if answer is None else 0
-        return true, failed
+                yield column.rows_of(row), self._on_device(table, row)
 
 
-def _answer(function: Callable[[Any], Any], value: Any) -> bool | None:
+class _State(Enum):
+    FAILED = "failed"
+    ABORTED = "aborted"
+
+
+_Answer: TypeAlias = bool | _State
+
+
+def _answer(function: Callable[[Any], Any], value: Any) -> _Answer:
     try:
         answer = function(value)
+    except AbortError:
+        return _State.ABORTED
     except EvaluationError:
-        return None
-    return _bool_or_none(answer)
+        return _State.FAILED
+    return _settled(answer)
 
 
-def _bool_or_none(answer: Any) -> bool | None:
-    return answer if answer is True or answer is False else None
+def _settled(answer: Any) -> _Answer:
+    """What isn't bool is an error, wherever it stands."""
+    return answer if answer is True or answer is False or type(answer) is _State else _State.FAILED
+
+
+def _collected(parts: Iterable[tuple[Rows, _Answer]]) -> Answers:
+    true = failed = aborted = 0
+    for rows, answer in parts:
+        if answer is True:
+            true |= rows
+        elif answer is not False:
+            failed |= rows
+            aborted |= rows if answer is _State.ABORTED else 0
+    return Answers(true, failed, aborted)
 
 
 def _wire(constant: Any) -> DeviceAttribute:
