@@ -22,7 +22,7 @@ help: ## list the commands
 setup-%:
 	@$(PYTHON3) tools/setup.py $*
 
-demo: setup-demo ## two containers with different GPUs of a simulated DGX H100
+demo: setup-demo ## twelve use cases of GPUs on Kubernetes, on simulated machines, in real containers
 	@$(AS_ROOT) $(BIN)/python tools/demo.py
 
 test: setup-test check ## everything: check, real containers, a fresh machine

@@ -133,6 +133,10 @@ class Sequence:
             return Placement(pod, done, node.metadata.name, tuple(tried))
         return Placement(pod, claims, None, tuple(tried), kept)
 
+    def eligible(self, placement: Placement) -> tuple[str, ...]:
+        """Names of the nodes that a pod may use, whether or not its claims fit there."""
+        return tuple(node.metadata.name for node in self._nodes() if _may_use(placement.pod, placement.claims, node))
+
     def _nodes(self) -> Iterator[Node]:
         if self._only is None:
             yield from self.snapshot.nodes.values()

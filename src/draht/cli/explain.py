@@ -1,0 +1,135 @@
+"""``draht explain``: why a pod or claim of manifests fits or doesn't."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draht.cli.manifest_files import BAD_INPUT, manifest_options, read_cluster
+from draht.cli.output import emit, output_option
+
+if TYPE_CHECKING:
+    from draht.manifests import Manifests
+    from draht.scheduler import Placement, Sequence
+
+__all__ = ["explain"]
+
+_HELP = """Say why a pod or claim fits, or doesn't: the cause, the numbers behind it, and what would help.
+
+What stands before it in the files is placed first, as draht allocate does it; --alone leaves that out. The exit status
+is 0 if it fits, 1 if it doesn't, 2 if something couldn't be read.
+
+\b
+draht explain -f pods.yaml --profile dgx-h100 trainer
+draht explain -f cluster.yaml claim/gpu -n team-a
+"""
+
+
+@click.command(short_help="Say why a pod or claim of manifests doesn't fit.", help=_HELP)
+@manifest_options
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod or claim.")
+@click.option("--alone", is_flag=True, help="Place nothing else first.")
+@output_option("text", "json", "yaml")
+@click.argument("target", metavar="[pod/|claim/]NAME")
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    namespace: str,
+    alone: bool,
+    output: str,
+    target: str,
+    **options: Any,
+) -> None:
+    """Read, place what comes before, explain."""
+    from draht.allocator.explain import explain as explained
+    from draht.scheduler import Sequence
+
+    cluster = read_cluster(files, **options)
+    sequence = Sequence(cluster.manifests, cluster.snapshot)
+    placement = _placement(sequence, cluster.manifests, _find(cluster.manifests, target, namespace), alone=alone)
+    if placement.error is not None and not placement.claims:
+        raise placement.error
+    if placement.node is not None or not placement.unallocated:
+        found = None
+    else:
+        found = explained(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
+    if output == "text":
+        where = f" on node {placement.node}" if placement.node else ""
+        click.echo(
+            f"{placement.name} fits{where}" if found is None else f"{placement.name} doesn't fit: {found.text()}"
+        )
+    else:
+        emit(
+            {"for": placement.name, "fits": True, "node": placement.node}
+            if found is None
+            else {
+                "for": placement.name,
+                "fits": False,
+                "cause": found.cause.value,
+                "summary": found.summary,
+                "about": found.request,
+                "evidence": found.evidence,
+                "nextSteps": found.next_steps,
+                "groups": [
+                    {
+                        "nodes": g.nodes,
+                        "example": g.example,
+                        "devices": g.devices,
+                        "usable": g.usable,
+                        "causes": g.causes,
+                    }
+                    for g in found.groups
+                ],
+            },
+            output,
+        )
+    if cluster.broken:
+        ctx.exit(BAD_INPUT)
+    ctx.exit(0 if found is None else 1)
+
+
+def _find(manifests: Manifests, target: str, namespace: str) -> str:
+    """The name that a `Placement` of the target has."""
+    from draht.api.errors import DrahtError
+
+    kind, slash, name = target.partition("/")
+    kinds = {"pod": ("Pod",), "claim": ("ResourceClaim",)}.get(kind) if slash else ("Pod", "ResourceClaim")
+    if kinds is None:
+        raise DrahtError(f"`{target}` names no pod or claim", hint="write pod/NAME, claim/NAME or NAME")
+    name = name if slash else kind
+    known = {"Pod": manifests.pods, "ResourceClaim": manifests.claims}
+    for each in kinds:
+        if (namespace, name) in known[each]:
+            return f"{each} {namespace}/{name}"
+    here = [
+        f"{'pod' if each == 'Pod' else 'claim'}/{other}"
+        for each in kinds
+        for space, other in known[each]
+        if space == namespace
+    ]
+    raise DrahtError(
+        f"there is no {' or '.join(kinds)} {namespace}/{name} in the files",
+        hint=f"there are {', '.join(here[:8])}" if here else "name another namespace with -n",
+    )
+
+
+def _placement(sequence: Sequence, manifests: Manifests, name: str, *, alone: bool) -> Placement:
+    """The placement of the target, after everything before it, or alone."""
+    from draht.manifests import PodClaim, pod_claims
+
+    kind, _, rest = name.partition(" ")
+    namespace, _, own = rest.partition("/")
+    if not alone and kind == "Pod":
+        return next(each for each in sequence.place() if each.name == name)
+    if kind == "Pod":
+        pod = manifests.pods[namespace, own]
+        return sequence.place_pod(pod, pod_claims(pod, manifests))
+    if not alone:
+        for each in sequence.place():
+            if each.name == name:
+                return each
+    return sequence.place_pod(None, (PodClaim("", manifests.claims[namespace, own], generated=False),))
