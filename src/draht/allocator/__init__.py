@@ -10,6 +10,8 @@ from draht.allocator.allocation import allocate
 from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
 from draht.allocator.features import Features
 from draht.allocator.fit import Fit, find
+from draht.allocator.policies import BestFit, Scored, Spread, TopologyCompact
+from draht.allocator.policy import Policy, View
 from draht.allocator.reporter import Cause, Rejection, Reporter
 from draht.allocator.search import Limits
 from draht.allocator.session import Placement, Session
@@ -17,6 +19,7 @@ from draht.allocator.snapshot import Snapshot
 
 __all__ = [
     "AllocatorError",
+    "BestFit",
     "BudgetError",
     "Cause",
     "FatalError",
@@ -26,10 +29,15 @@ __all__ = [
     "Limits",
     "NodeError",
     "Placement",
+    "Policy",
     "Rejection",
     "Reporter",
+    "Scored",
     "Session",
     "Snapshot",
+    "Spread",
+    "TopologyCompact",
+    "View",
     "allocate",
     "find",
 ]

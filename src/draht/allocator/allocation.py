@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from draht.allocator.errors import BudgetError, Failure, NodeError
-from draht.allocator.outcome import outcome_of, problem_of
+from draht.allocator.outcome import outcome_of, problem_of, state_of
+from draht.allocator.policy import preferred
 from draht.allocator.projection import held_on
 from draht.allocator.reporter import Observation
 from draht.allocator.result import results
@@ -14,6 +15,7 @@ from draht.allocator.search import NO_LIMITS, Limits, solve
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from draht.allocator.policy import Policy
     from draht.allocator.reporter import Reporter
     from draht.allocator.row import Row
     from draht.allocator.snapshot import Snapshot
@@ -28,7 +30,7 @@ def allocate(
     claims: Sequence[ResourceClaim],
     node: str | Node,
     *,
-    policy: Any = None,
+    policy: Policy | None = None,
     reporter: Reporter | None = None,
     limits: Limits = NO_LIMITS,
     share_ids: Callable[[], str] | None = None,
@@ -49,7 +51,6 @@ def allocate(
         NodeError: No solution here, and devices of an invalid pool were left out.
         BudgetError: A limit was reached first.
     """
-    assert policy is None
     row = snapshot.row(node)
     if row.error is not None:
         raise row.error
@@ -68,6 +69,9 @@ def allocate(
     if isinstance(solution, Failure):
         raise solution.error(claims, row)
     if solution is not None:
+        if policy is not None:
+            state = state_of(problem, row, held_on(row, snapshot.usage), snapshot.usage)
+            solution = preferred(policy, problem, row, state, solution, limits)
         return results(claims, row, problem, solution, share_ids)
     if problem.has_invalid:
         raise node_error(row)

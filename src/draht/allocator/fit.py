@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from draht.allocator.allocation import node_error
 from draht.allocator.errors import AllocatorError, BudgetError, Failure
-from draht.allocator.outcome import Outcome, outcome_of
-from draht.allocator.problem import Problem
-from draht.allocator.projection import Fleet
+from draht.allocator.outcome import Outcome, outcome_of, state_of
+from draht.allocator.policy import Policy, View, preferred
+from draht.allocator.problem import Problem, State
+from draht.allocator.projection import Fleet, Grouping
 from draht.allocator.result import results
 from draht.allocator.search import NO_LIMITS, Limits, Solution
 
@@ -108,22 +109,56 @@ class PlanFit:
         found = self.verdicts.find(FITS)
         return None if found < 0 else found
 
+    def best(self, policy: Policy) -> int | None:
+        """The index of the node that a policy avoids least, among those on which the claims fit."""
+        kinds = self._grouping.kinds
+        found: tuple[float, int] | None = None
+        # Nodes of one kind are avoided alike, so the first of each kind stands for them.
+        for node in dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True)).values():
+            if self.verdicts[node] == FITS:
+                rank = policy.rank(View(self.problem(node), self.row(node), self._state(node)))
+                if rank is None:
+                    return self.first()
+                if found is None or (rank, node) < found:
+                    found = (rank, node)
+        return None if found is None else found[1]
+
+    def _state(self, node: int) -> State:
+        fleet = self._fleet
+        return state_of(self.problem(node), fleet.rows[node], fleet.held[node], fleet.usage)
+
+    def trimmed(self, length: int) -> None:
+        """The journal, of this length, begins anew."""
+        self._seen = 0 if self._seen == length else -1
+
+    def uses(self, grouping: Grouping) -> bool:
+        """Whether it numbers nodes by this grouping."""
+        return self._grouping is grouping
+
     def first_error(self, claims: Sequence[ResourceClaim]) -> AllocatorError | None:
         """The error of the first node that has one."""
         found = self.verdicts.find(FAILED)
         return None if found < 0 else self.error(claims, found)
 
     def results(
-        self, claims: Sequence[ResourceClaim], node: int, share_ids: Callable[[], str] | None
+        self,
+        claims: Sequence[ResourceClaim],
+        node: int,
+        share_ids: Callable[[], str] | None,
+        policy: Policy | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> tuple[AllocationResult, ...] | None:
         """What the claims get on a node; None where they don't fit.
 
         Raises:
             AllocatorError: There is an error on that node.
         """
-        outcome = self.outcome(node)
+        outcome = self.outcome(node, limits)
         if isinstance(outcome, Solution):
-            return results(claims, self.row(node), self.problem(node), outcome, share_ids)
+            problem, row = self.problem(node), self.row(node)
+            if policy is not None:
+                outcome = preferred(policy, problem, row, self._state(node), outcome, limits)
+            return results(claims, row, problem, outcome, share_ids)
         error = self.error(claims, node)
         if error is not None:
             raise error
@@ -229,7 +264,7 @@ class Fit:
         verdicts: For each node `NONE`, `FITS` or `FAILED`.
     """
 
-    __slots__ = ("_known", "_share_ids", "claims", "nodes", "verdicts")
+    __slots__ = ("_known", "_limits", "_policy", "_share_ids", "claims", "nodes", "verdicts")
 
     def __init__(
         self,
@@ -237,13 +272,17 @@ class Fit:
         nodes: Sequence[str],
         known: PlanFit,
         verdicts: bytes | bytearray,
-        share_ids: Callable[[], str] | None,
+        share_ids: Callable[[], str] | None = None,
+        policy: Policy | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.claims = claims
         self.nodes = nodes
         self.verdicts = verdicts
         self._known = known
         self._share_ids = share_ids
+        self._policy = policy
+        self._limits = limits
 
     @property
     def bits(self) -> int:
@@ -255,6 +294,11 @@ class Fit:
         """The index of the first node that fits."""
         found = self.verdicts.find(FITS)
         return None if found < 0 else found
+
+    @property
+    def best(self) -> int | None:
+        """The index of the node that the policy prefers; without a policy, the first that fits."""
+        return self.first if self._policy is None else self._known.best(self._policy)
 
     def __len__(self) -> int:
         return self.verdicts.count(FITS)
@@ -278,7 +322,7 @@ class Fit:
         Raises:
             AllocatorError: There is an error on that node; see `errors`.
         """
-        return self._known.results(self.claims, node, self._share_ids)
+        return self._known.results(self.claims, node, self._share_ids, self._policy, self._limits)
 
     @property
     def errors(self) -> Mapping[str, AllocatorError]:
@@ -300,6 +344,7 @@ def find(
     snapshot: Snapshot,
     claims: Sequence[ResourceClaim],
     *,
+    policy: Policy | None = None,
     limits: Limits = NO_LIMITS,
     share_ids: Callable[[], str] | None = None,
 ) -> Fit:
@@ -308,8 +353,9 @@ def find(
     Args:
         snapshot: The cluster.
         claims: Claims without allocation, in the order in which they are satisfied.
+        policy: Which of several solutions to prefer on a node; None for upstream's, the first.
         limits: For each kind of node; where a limit is reached the node is among `Fit.errors`.
         share_ids: Gives UUIDs for shares of multi-allocation devices; None to derive them from claims.
     """
     known = PlanFit.of(snapshot.plan(claims), snapshot.fleet(), limits)
-    return Fit(claims, snapshot.fleet().names, known, known.verdicts, share_ids)
+    return Fit(claims, snapshot.fleet().names, known, known.verdicts, share_ids, policy, limits)

@@ -43,6 +43,9 @@ def mentions(plan: Plan) -> tuple[Key, ...]:
     return tuple(keys)
 
 
+_KEPT_KINDS = 16384
+_KEPT_JOURNAL = 65536
+
 _READERS: dict[str, Callable[[Row, Any], Hashable]] = {
     "frame": lambda row, _: row.frame,
     "capacities": lambda row, _: row.capacities(),
@@ -258,6 +261,14 @@ class Fleet:
         if held == self.held[node]:
             return
         self.held[node] = held
-        for grouping in self._groupings.values():
+        for keys, grouping in list(self._groupings.items()):
             grouping.hold(node, held)
+            if len(grouping.table) > _KEPT_KINDS + len(self.rows):
+                # Kinds that no node is of any more have piled up.
+                del self._groupings[keys]
+                self.fits = {plan: fit for plan, fit in self.fits.items() if not fit.uses(grouping)}
         self.journal.append(node)
+        if len(self.journal) > _KEPT_JOURNAL:
+            for fit in self.fits.values():
+                fit.trimmed(len(self.journal))
+            self.journal.clear()

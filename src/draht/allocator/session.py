@@ -20,6 +20,7 @@ from draht.allocator.search import NO_LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from draht.allocator.policy import Policy
     from draht.allocator.snapshot import Snapshot
     from draht.api.resource import AllocationResult, ResourceClaim
 
@@ -41,6 +42,7 @@ class Session:
         self,
         snapshot: Snapshot,
         *,
+        policy: Policy | None = None,
         limits: Limits = NO_LIMITS,
         share_ids: Callable[[], str] | None = None,
     ) -> None:
@@ -48,12 +50,14 @@ class Session:
 
         Args:
             snapshot: Where to begin.
+            policy: Which devices and nodes to prefer; None for upstream's first solution on the first node.
             limits: For each search.
             share_ids: Gives UUIDs for shares of multi-allocation devices; None to derive them from claims.
         """
         self._base = snapshot
         self._fleet = snapshot.fleet().copy()
         self._fleet.learn(snapshot.fleet())
+        self._policy = policy
         self._limits = limits
         self._share_ids = share_ids
         # What happened since, so that a snapshot can be made: claims with their allocation, None for released ones.
@@ -62,7 +66,15 @@ class Session:
     def find(self, claims: Sequence[ResourceClaim]) -> Fit:
         """Which nodes the claims fit on now; later changes of the session don't change the answer."""
         known = self._known(claims)
-        return Fit(claims, self._fleet.names, known.frozen(), bytes(known.verdicts), self._share_ids)
+        return Fit(
+            claims,
+            self._fleet.names,
+            known.frozen(),
+            bytes(known.verdicts),
+            self._share_ids,
+            self._policy,
+            self._limits,
+        )
 
     def allocate(self, claims: Sequence[ResourceClaim], node: str) -> tuple[AllocationResult, ...] | None:
         """Allocate claims on a node; None, and nothing changed, where they don't fit.
@@ -78,11 +90,13 @@ class Session:
     def allocate_first(self, claims: Sequence[ResourceClaim]) -> Placement | None:
         """Allocate claims on the first node, in the order of nodes, on which they fit; None where there is none.
 
+        With a policy that ranks nodes, on the one that it prefers.
+
         Raises:
             AllocatorError: They fit nowhere, and there is at least one node with an error instead of an answer.
         """
         known = self._known(claims)
-        index = known.first()
+        index = known.first() if self._policy is None else known.best(self._policy)
         if index is None:
             error = known.first_error(claims)
             if error is not None:
@@ -110,7 +124,7 @@ class Session:
         return PlanFit.of(self._base.plan(claims), self._fleet, self._limits)
 
     def _take(self, claims: Sequence[ResourceClaim], known: PlanFit, node: int) -> tuple[AllocationResult, ...] | None:
-        found = known.results(claims, node, self._share_ids)
+        found = known.results(claims, node, self._share_ids, self._policy, self._limits)
         if found is not None:
             self._fleet.hold(found)
             self._changes += zip(claims, found, strict=True)

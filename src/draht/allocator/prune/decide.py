@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from draht.allocator.problem import Problem, State
+    from draht.allocator.prune.model import Model, Root
     from draht.allocator.prune.search import Found
 
-__all__ = ["PLAIN_STEPS", "decide", "prune"]
+__all__ = ["PLAIN_STEPS", "decide", "is_strict", "prune", "searched"]
 
 PLAIN_STEPS: Final = 64
 """Steps of the plain search before the pruned one takes over."""
@@ -38,10 +39,7 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
     """
     if problem.failure is not None:
         return problem.failure
-    strict = problem.derived.get("strict", problem)
-    if strict is problem:
-        strict = problem.derived["strict"] = reason(problem)
-    if strict is not None or (limits.steps is not None and limits.steps <= PLAIN_STEPS):
+    if is_strict(problem) or (limits.steps is not None and limits.steps <= PLAIN_STEPS):
         return solve(problem, state, limits)
     try:
         return solve(problem, state, Limits(PLAIN_STEPS, limits.deadline))
@@ -51,12 +49,30 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
     return prune(problem, state, limits)
 
 
+def is_strict(problem: Problem) -> bool:
+    """Whether a problem must be searched without pruning; see `strict`."""
+    strict = problem.derived.get("strict", problem)
+    if strict is problem:
+        strict = problem.derived["strict"] = reason(problem)
+    return strict is not None
+
+
 def prune(
     problem: Problem, state: State, limits: Limits = NO_LIMITS, rules: Rules = DEFAULT
 ) -> Solution | Failure | None:
     """As `decide`, with the pruned search from the first step. The problem must not be a strict one."""
-    model = model_of(problem, state)
-    outcome = search(model, root_of(state), rules, _check(limits))
+    return searched(problem, model_of(problem, state), root_of(state), limits, rules)
+
+
+def searched(
+    problem: Problem, model: Model, root: Root, limits: Limits = NO_LIMITS, rules: Rules = DEFAULT
+) -> Solution | Failure | None:
+    """What the pruned search finds in a model of a problem.
+
+    Raises:
+        BudgetError: A limit was reached before there was an answer.
+    """
+    outcome = search(model, root, rules, _check(limits))
     if outcome.error is not None:
         slot, alternative, position = outcome.error
         return problem.choices[problem.plan.requests[slot].alternatives[alternative]].failures[position]
