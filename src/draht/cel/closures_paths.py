@@ -107,7 +107,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
     """The path from what the root gives along the steps."""
     plain = all(step.computed is None and not step.optional and not step.test for step in steps)
     if plain and len(steps) == 1:
-        return _one_step(root, steps[0].key)
+        return _one_name(root, steps[0].key) if type(steps[0].key) is str else _one_step(root, steps[0].key)
     if plain and len(steps) == 3 and all(type(step.key) is str for step in steps):
         return _three_names(root, steps)
     kept = tuple((step.key, step.computed, step.optional, step.test) for step in steps)
@@ -154,6 +154,20 @@ def _one_step(root: Closure, key: Any) -> Closure:
             found = present(value.value, key)
             return NONE if found is MISSING else Optional(found)
         return index(value, key)
+
+    return followed
+
+
+def _one_name(root: Closure, name: str) -> Closure:
+    """``device.driver``, and ``own.id`` of what has been bound to a domain."""
+    long_way = _one_step(root, name)
+
+    def followed(frame: Any) -> Any:
+        try:
+            return root(frame).entries[name]
+        except (KeyError, AttributeError):
+            # It isn't there, or the root is no map.
+            return long_way(frame)
 
     return followed
 

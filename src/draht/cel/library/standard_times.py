@@ -1,7 +1,7 @@
 """Parts of timestamps and durations: ``getFullYear``, ``getHours``, ``getMilliseconds`` and others.
 
 Without a zone, parts are those in UTC (Kubernetes sets ``DefaultUTCTimeZone``). A zone may be an offset (``-08:00``),
-``UTC`` or empty; zones by name need the IANA data base, which is files, and this package reads none: such a call is an
+``UTC``, ``Local`` (the server's, taken to be UTC) or empty; zones by name need the IANA data base, which is files, and this package reads none: such a call is an
 evaluation error here, where upstream answers. Source: cel-go v0.29.2 ``common/stdlib``, ``common/types/duration.go``.
 """
 
@@ -25,7 +25,7 @@ _MINUTE: Final = 60 * _SECOND
 _HOUR: Final = 3600 * _SECOND
 _DAY_SECONDS: Final = 86400
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
-_UTC: Final = frozenset({"", "UTC"})
+_UTC: Final = frozenset({"", "UTC", "Local"})
 
 
 def _offset(zone: str) -> int:
