@@ -25,6 +25,7 @@ A scenario::
         match: model              # or distinct; or constraints: [{match: model, requests: [r]}]
         config: [{requests: [r], set: 1}]
     expect: [[r node-1/d1, r node-1/d2]]                     # or none, or the kind of an error
+    upstream: panic               # where upstream has no answer
 """
 
 from __future__ import annotations
