@@ -1,7 +1,7 @@
 """The DeviceClasses that claims for these devices name.
 
-Owns the classes that NVIDIA's, AMD's and dranet's installations bring (``gpu.nvidia.com``, ``mig.nvidia.com``,
-``gpu.amd.com``, ``dra.net``), so that a claim runs without a cluster. A class given by the user replaces the one here.
+Owns the classes that NVIDIA's, AMD's and dranet's installations bring, from ``gpu.nvidia.com`` to ``dra.net``, so that
+a claim runs without a cluster. A class given by the user replaces the one here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def device_classes() -> tuple[DeviceClass, ...]:
         _class("gpu.amd.com", f'device.driver == "{amd.DRIVER}"'),
         _class("gpu.nvidia.com", _nvidia("gpu"), extended_resource="nvidia.com/gpu"),
         _class("mig.nvidia.com", _nvidia("mig")),
+        _class("vfio.gpu.nvidia.com", _nvidia("vfio")),
     )
 
 
