@@ -1,8 +1,9 @@
 """Parts of timestamps and durations: ``getFullYear``, ``getHours``, ``getMilliseconds`` and others.
 
 Without a zone, parts are those in UTC (Kubernetes sets ``DefaultUTCTimeZone``). A zone may be an offset (``-08:00``),
-``UTC``, ``Local`` (the server's, taken to be UTC) or empty; zones by name need the IANA data base, which is files, and this package reads none: such a call is an
-evaluation error here, where upstream answers. Source: cel-go v0.29.2 ``common/stdlib``, ``common/types/duration.go``.
+``UTC``, ``Local`` (the server's, taken to be UTC) or empty. Zones by name need the IANA data base, which is files, and
+this package reads none: such a call is an evaluation error here, where upstream answers. Source: cel-go v0.29.2
+``common/stdlib`` and ``common/types/duration.go``.
 """
 
 from __future__ import annotations
