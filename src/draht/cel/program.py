@@ -44,6 +44,8 @@ from draht.cel.walk import children, descendants, finish
 
 __all__ = ["Program"]
 
+_PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
+"""Upstream makes other code of these where the pattern is known."""
 _DEMANDED: Final[dict[tuple[str, int], tuple[type, ...]]] = {
     ("distinct", 0): (tuple, list),
     ("sort", 0): (tuple, list),
@@ -337,7 +339,9 @@ class _Compiler:
         candidates: Sequence[Overload],
         arguments: Sequence[_Code],
     ) -> Closure:
-        several = _stops(overloads, candidates, len(arguments))
+        several = _stops(overloads, candidates, len(arguments)) or (
+            name in _PATTERN_FUNCTIONS and len(arguments) == 2 and type(arguments[1].constant) is str
+        )
         runs = [argument.run for argument in arguments]
         return closures_metered.call(call, name, overloads, runs, stops=several)
 
