@@ -100,6 +100,8 @@ def case(rng: random.Random) -> Case:
         path, old = rng.choice(list(nodes(tree)))
         tree = replaced(tree, path, maker.make(maker.any_type(), 2, _variables_of(old)))
     text = str(tree)
+    if rng.random() < 0.02:
+        text = text.replace(" ", rng.choice(["\n", "  ", " // note\n", "\t", "\r\n", ""]))
     if fate > 0.95:
         return Case(_mangled(rng, text), derived, None)
     return Case(text, derived, tree)
@@ -237,7 +239,7 @@ class _Maker:
             return self.leaf(wanted, scope)
         if wanted[0] in {"list", "map"} and rng.random() < 0.3:
             return self.aggregate(wanted, size, scope)
-        if wanted == ("dyn", ()):
+        if wanted == ("dyn", ()) and rng.random() < 0.6:
             return self.dynamic(size, scope)
         if rng.random() < 0.12 and not self.literal_depth and not self.core:
             return self.attribute(wanted, scope)
@@ -264,7 +266,10 @@ class _Maker:
                 continue
             inner = tuple((names["$" + name], self.concrete(term, bound)) for name, term in part.declares)
             share = int(size * sizes[len([p for p in parts if not isinstance(p, str)])] / total)
-            child = self.make(self.concrete(part.type, bound), share, (*inner, *scope), part.kind)
+            term = self.concrete(part.type, bound)
+            if not self.core and not self.literal_depth and part.kind is None and rng.random() < 0.04:
+                term = ("dyn", ())  # a type that only shows when it runs
+            child = self.make(term, share, (*inner, *scope), part.kind)
             needed = part.binding if rng.random() > 0.01 else 9
             parts.append((child, needed))
         return Node(wanted, tuple(parts), rule.binding)
@@ -375,7 +380,8 @@ class _Maker:
             )
         ids = CAPACITIES if field == "capacity" else ATTRIBUTES[spelled]
         name = rng.choice(ids) if rng.random() < 0.97 else "missing"
-        base = f"device.{field}[{self.domain()}]"
+        root = "device" if rng.random() < 0.99 else ".device"
+        base = f"{root}.{field}[{self.domain()}]"
         access = (
             rng.choice([f".?{name}", f'[?"{name}"]'])
             if optional

@@ -249,6 +249,55 @@ def _rules() -> list[Rule]:
         r("list(A)", "optional.unwrap($(list(optional(A))))", CALL, 0.5),
         r("list(A)", "$(list(optional(A))).unwrapOpt()", CALL, 0.5),
         r("map(K, A)", "{$(K): $(A), ?$(K): $(optional(A))}"),
+        # what may be anything
+        r("bool", "$(dyn) == $(A)", RELATION, 2),
+        r("bool", "$(A) == $(dyn)", RELATION),
+        r("bool", "$(dyn) in $(list(A))", RELATION),
+        r("bool", "$(A) in $(dyn)", RELATION),
+        *(
+            r("bool", f"$(dyn) {o} $({t})", RELATION, 0.2)
+            for t in ("int", "string", "dyn")
+            for o in ("<", "<=", ">", ">=")
+        ),
+        *(r("dyn", f"$(dyn) {o} $(dyn)", SUM if o in "+-" else PRODUCT) for o in "+-*/%"),
+        r("dyn", "-$(dyn)", UNARY),
+        r("bool", "!$(dyn)", UNARY, 0.5),
+        r("dyn", "$(dyn)[$(dyn)]"),
+        r("dyn", "$(dyn).field"),
+        r("optional(dyn)", "$(dyn)[?$(dyn)]"),
+        r("optional(dyn)", "$(dyn).?field"),
+        r("bool", "has($(dyn).field)"),
+        r("bool", "has($(map(string, A)).a)"),
+        r("A", "$(map(string, A)).a", CALL, 0.1),
+        r("optional(A)", "$(map(string, A)).?a"),
+        r("optional(A)", "$(optional(map(string, A))).a"),
+        r("bool", "has($(optional(map(string, A))).a)"),
+        r("bool", "has($(map(string, A)).?a.b)"),
+        r("dyn", "$(bool) ? $(dyn) : $(A)", CONDITION),
+        r("bool", "$(dyn).all($x, $(bool|x:dyn))"),
+        r("dyn", "$(dyn).map($x, $(A|x:dyn))"),
+        r("dyn", "$(dyn).filter($x, $(bool|x:dyn))"),
+        r("dyn", "$(dyn).transformList($x, $y, $(A|x:dyn;y:dyn))"),
+        r("dyn", "$(dyn).transformMap($x, $y, $(A|x:dyn;y:dyn))"),
+        # messages and the authorizer, which the environment has without use for them
+        *(
+            r(t, f"google.protobuf.{name}Value{{value: $({t})}}", CALL, 0.1)
+            for name, t in (
+                *(("Int64", "int"), ("Int32", "int"), ("UInt64", "uint"), ("UInt32", "uint"), ("Double", "double")),
+                *(("Float", "double"), ("Bool", "bool"), ("String", "string"), ("Bytes", "bytes")),
+            )
+        ),
+        r("timestamp", "google.protobuf.Timestamp{seconds: $(int)}", CALL, 0.1),
+        r("timestamp", "google.protobuf.Timestamp{seconds: $(int), nanos: $(int)}", CALL, 0.1),
+        r("duration", "google.protobuf.Duration{seconds: $(int), nanos: $(int)}", CALL, 0.1),
+        r("duration", "google.protobuf.Duration{?seconds: $(optional(int))}", CALL, 0.1),
+        r("dyn", "google.protobuf.Value{number_value: $(double)}", CALL, 0.1),
+        r("dyn", "google.protobuf.Value{string_value: $(string)}", CALL, 0.1),
+        r("dyn", "google.protobuf.ListValue{values: $(list(dyn))}", CALL, 0.1),
+        r("dyn", "google.protobuf.Struct{fields: $(map(string, dyn))}", CALL, 0.1),
+        r("dyn", "kubernetes.DRADevice{driver: $(string)}", CALL, 0.1),
+        r("bool", "$(dyn).path($(string)).check($(string)).allowed()", CALL, 0.1),
+        r("dyn", "$(dyn).group($(string)).resource($(string)).fieldSelector($(string))", CALL, 0.1),
         # quantities and versions
         r("quantity", "quantity($(string/quantity))", CALL, 6),
         r("bool", "isQuantity($(string/quantity))"),
