@@ -13,15 +13,16 @@ from draht.allocator.capacity import CapacityFault, Shortage
 from draht.allocator.choice import Choice, positions
 from draht.allocator.constraint import ABSENT, ConstraintTable, elements
 from draht.allocator.errors import BudgetError, Failure, FatalKind
-from draht.allocator.plan import MAX_RESULTS, Mode
 from draht.allocator.pools import PoolStatus
+from draht.allocator.request import MAX_RESULTS, Mode
 from draht.allocator.testing import Tester
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from draht.allocator.expressions import Derivation
-    from draht.allocator.plan import Alternative, Plan
+    from draht.allocator.plan import Plan
+    from draht.allocator.request import Alternative
     from draht.allocator.row import Row
     from draht.api.quantity import Quantity
 

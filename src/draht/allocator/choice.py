@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from draht.allocator.errors import Failure
-    from draht.allocator.plan import Alternative
+    from draht.allocator.request import Alternative
     from draht.api.quantity import Quantity
 
 __all__ = ["Choice", "positions"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from draht.allocator.choice import Choice, positions
 from draht.allocator.errors import BudgetError, Failure, FatalKind
-from draht.allocator.plan import MAX_RESULTS, Mode
+from draht.allocator.request import MAX_RESULTS, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -10,16 +10,15 @@ It doesn't know time: claims that are decided but not yet written are given like
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, final
-
-import msgspec
+from typing import TYPE_CHECKING, Any, final
 
 from draht.allocator.errors import FatalError, FatalKind
 from draht.allocator.features import ALL, Features
+from draht.allocator.gathering import build_pool, gather
 from draht.allocator.nodes import SelectorError
 from draht.allocator.plan import Plan
-from draht.allocator.pools import Pool, PoolId, build_pool, gather, pool_id
+from draht.allocator.plan_cache import PlanCache
+from draht.allocator.pools import Pool, PoolId, pool_id
 from draht.allocator.projection import Fleet
 from draht.allocator.row import Row
 from draht.allocator.usage import Usage
@@ -40,37 +39,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Snapshot"]
-
-_CACHED_PLANS: Final = 512
-
-
-class _Plans:
-    """Plans by the content of claims, for one set of classes; least recently used ones go first."""
-
-    __slots__ = ("_by_content", "_by_identity")
-
-    def __init__(self) -> None:
-        self._by_content: OrderedDict[bytes, Plan] = OrderedDict()
-        # Claims are frozen, so the same objects mean the same plan; the tuple keeps them alive and their ids valid.
-        self._by_identity: OrderedDict[tuple[int, ...], tuple[tuple[ResourceClaim, ...], Plan]] = OrderedDict()
-
-    def get(self, claims: Sequence[ResourceClaim], make: Callable[[], Plan]) -> Plan:
-        identity = tuple(map(id, claims))
-        known = self._by_identity.get(identity)
-        if known is not None:
-            return known[1]
-        content = msgspec.msgpack.encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in claims])
-        plan = self._by_content.get(content)
-        if plan is None:
-            plan = self._by_content[content] = make()
-            if len(self._by_content) > _CACHED_PLANS:
-                self._by_content.popitem(last=False)
-        else:
-            self._by_content.move_to_end(content)
-        self._by_identity[identity] = (tuple(claims), plan)
-        if len(self._by_identity) > _CACHED_PLANS:
-            self._by_identity.popitem(last=False)
-        return plan
 
 
 @final
@@ -169,7 +137,7 @@ class Snapshot:
         )
         self._rows = {}
         self._pools = {}
-        self._plans = _Plans()
+        self._plans = PlanCache()
         self._fleet = None
         self._before = None
         self.base = None
@@ -183,7 +151,7 @@ class Snapshot:
     _derived_nodes: bool
     _rows: dict[str, Row]
     _pools: dict[tuple[Any, ...], Pool]
-    _plans: _Plans
+    _plans: PlanCache
     _fleet: Fleet | None
     # The fleet of the last snapshot that had one, the nodes that may differ since, and pools of which usage may differ.
     _before: tuple[Fleet, frozenset[str], frozenset[PoolId]] | None
@@ -480,7 +448,7 @@ class Snapshot:
     def _with_classes(self, classes: Mapping[str, DeviceClass]) -> Snapshot:
         new = self._copy(frozenset())
         new.classes = classes
-        new._plans = _Plans()
+        new._plans = PlanCache()
         return new
 
     def _with_rules(self, rules: Mapping[str, DeviceTaintRule], *changed: DeviceTaintRule | None) -> Snapshot:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from draht.allocator.expressions import Derivation, Expression
-    from draht.allocator.plan import Alternative, Plan, Test
+    from draht.allocator.plan import Plan
+    from draht.allocator.request import Alternative, Test
     from draht.allocator.row import Row
     from draht.api.quantity import Quantity
 

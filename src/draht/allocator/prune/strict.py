@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draht.allocator.choice import positions
-from draht.allocator.plan import MAX_RESULTS, Mode
+from draht.allocator.request import MAX_RESULTS, Mode
 
 if TYPE_CHECKING:
     from draht.allocator.choice import Choice

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draht.allocator.choice import positions
-from draht.allocator.plan import Mode
 from draht.allocator.prune.model import Choice, Model, Root, Rule
+from draht.allocator.request import Mode
 
 if TYPE_CHECKING:
     from draht.allocator.choice import Choice as Masks
