@@ -146,7 +146,8 @@ class _Checker:
         for node in descendants(expr):
             if not isinstance(node, Identifier) or types[node.id].kind != "type":
                 continue
-            name = self.references[node.id].name
+            # A name with a leading dot stands here where a variable hides the type; upstream doesn't find it then.
+            name = node.name
             kind = self.environment.types.get(name)
             if kind is None:
                 if name in refused:
