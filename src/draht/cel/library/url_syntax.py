@@ -29,12 +29,12 @@ _ALPHANUMERIC: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _UNRESERVED: Final = _ALPHANUMERIC + b"-._~"
 # What stands for itself in each part; everything else is escaped when the part is written.
 _PATH: Final = frozenset(_UNRESERVED + b"$&+,/:;=@")
-_HOST: Final = frozenset(_UNRESERVED + b"!\"$&'(*()+,:;<=>[]")
+_HOST: Final = frozenset(_UNRESERVED + b"!\"$&'(*)+,:;<=>[]")
 _USER: Final = frozenset(_UNRESERVED + b"$&+,;=")
-_FRAGMENT: Final = frozenset(_UNRESERVED + b"!$&(*()+,/:;=?@")
+_FRAGMENT: Final = frozenset(_UNRESERVED + b"!$&(*)+,/:;=?@")
 # What may also stand in a path as it was written, though it would be escaped when written anew.
-_TOLERATED: Final = frozenset(b"!$&'(*()+,;=:@[]%")
-_USERINFO: Final = frozenset(_ALPHANUMERIC + b"-._:~!$&'(*()+,;=%@")
+_TOLERATED: Final = frozenset(b"!$&'(*)+,;=:@[]%")
+_USERINFO: Final = frozenset(_ALPHANUMERIC + b"-._:~!$&'(*)+,;=%@")
 _SCHEME_FIRST: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _SCHEME: Final = _SCHEME_FIRST | frozenset(b"0123456789+-.")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
