@@ -50,7 +50,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
         if type(value) is Optional:
             value = value.value
             if value is MISSING:
-                return NONE
+                return False if kept[-1].test else NONE
             optional = True
         add = frame[METER].add
         for step in kept:
@@ -68,9 +68,15 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
                 check_key(key)
             optional = optional or step.optional
             if step.test:
-                found = present(value, key)
-                add(QUALIFIER)
-                return found is not MISSING
+                # Behind a question mark only steps that lead somewhere count.
+                counts = not (optional or step.optional)
+                try:
+                    found = present(value, key) is not MISSING
+                except EvaluationError:
+                    add(QUALIFIER * counts)
+                    raise
+                add(QUALIFIER * (found or counts))
+                return found
             if optional:
                 value = present(value, key)
                 if value is MISSING:

@@ -118,7 +118,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
         if type(value) is Optional:
             value = value.value
             if value is MISSING:
-                return NONE
+                return False if kept[-1][3] else NONE
             optional = True
         for key, computed, asks, test in kept:
             if computed is not None:
