@@ -89,13 +89,14 @@ def test_all_twelve_run_in_real_containers(busybox_rootfs: Path, engine: str) ->
 
 def test_a_case_that_cannot_be_read_says_where(tmp_path: Path) -> None:
     """File, line and column of what is wrong; an empty directory is an error too."""
-    with pytest.raises(HostError, match="there are no use cases"):
+    with pytest.raises(HostError, match="the use cases can't be read"):
         use_cases(tmp_path)
-    (tmp_path / "01-x").mkdir()
-    (tmp_path / "01-x" / "case.yaml").write_text("useCase: x\nsince: 1\nmechanism: y\nprofile: l4-x4\ndevices: 3\n")
+    (tmp_path / "cases.yaml").write_text(
+        "x:\n  useCase: x\n  since: 1\n  mechanism: y\n  profile: l4-x4\n  devices: 3\n"
+    )
     with pytest.raises(HostError) as caught:
         use_cases(tmp_path)
-    assert "case.yaml:5:10" in str(caught.value)
+    assert "cases.yaml:6:12" in str(caught.value)
 
 
 def test_an_unknown_number_is_refused() -> None:

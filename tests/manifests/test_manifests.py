@@ -10,7 +10,7 @@ from draht.driver.classes import device_classes
 from draht.manifests import ManifestError, Manifests, PodClaim, container_requests, pod_claims
 
 ROOT = Path(__file__).parents[2]
-USE_CASES = sorted(path.name for path in (ROOT / "examples/use-cases").iterdir() if path.is_dir())
+USE_CASES = sorted(path.name for path in (ROOT / "examples/use-cases").glob("[0-9]*"))
 
 CLAIMS = """
 apiVersion: resource.k8s.io/v1
@@ -45,7 +45,7 @@ def pod(claims: str = "", container: str = "", name: str = "p") -> str:
 ---
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}}}
+metadata: {{name: {name}, uid: u1}}
 spec:
   resourceClaims: [{claims}]
   initContainers: [{{name: init, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]
@@ -136,7 +136,7 @@ def test_what_leads_nowhere_is_said(text: str, says: str, hint: str | None) -> N
 @pytest.mark.parametrize("case", USE_CASES)
 def test_every_reference_of_the_use_cases_leads_somewhere(case: str) -> None:
     """The manifests in plain Kubernetes form are complete, given the classes that drivers bring."""
-    result = read_files(sorted((ROOT / "examples/use-cases" / case).glob("m*s.yaml")))
+    result = read_files(sorted((ROOT / "examples/use-cases" / case).glob("*.yaml")))
     assert not result.problems
     found = Manifests.of((each.object for each in result.objects), classes=device_classes())
     for each in found.pods.values():

@@ -11,9 +11,12 @@ from draht.cli.manifest_files import BAD_INPUT, manifest_options, read_cluster
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
-    from draht.scheduler import Placement
+    from draht.scheduler import Placement, Sequence
 
 __all__ = ["allocate"]
+
+_EXPLAINED = 10
+"""Pods and claims whose reason is told; a table of thousands has its own rows."""
 
 _HELP = """Decide which devices pods and claims get.
 
@@ -53,9 +56,11 @@ def allocate(
         claims = [each.claim for placement in placements for each in placement.claims if placement.node]
         distinct = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
         emit({"apiVersion": "v1", "kind": "List", "items": list(distinct.values())}, output)
-    for placement in placements:
-        if placement.node is None:
-            _complain(placement)
+    unfit = [placement for placement in placements if placement.node is None]
+    for placement in unfit[:_EXPLAINED]:
+        _complain(placement, sequence)
+    if len(unfit) > _EXPLAINED:
+        click.echo(f"{len(unfit) - _EXPLAINED} more don't fit", err=True)
     if cluster.broken:
         ctx.exit(BAD_INPUT)
     ctx.exit(0 if all(placement.node for placement in placements) else 1)
@@ -81,11 +86,16 @@ def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
                 )
 
 
-def _complain(placement: Placement) -> None:
+def _complain(placement: Placement, sequence: Sequence) -> None:
+    from draht.allocator.explain import explain
+    from draht.api.errors import DrahtError
     from draht.cli.main import report
 
-    if placement.error is not None:
-        placement.error.where = placement.error.where or placement.name
-        report(placement.error)
-    else:
-        click.echo(f"{placement.name} doesn't fit on any of {len(placement.tried)} nodes", err=True)
+    error = placement.error
+    if error is None:
+        found = explain(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
+        target = placement.name.replace("ResourceClaim", "claim").replace("Pod", "pod").split()
+        hint = f"`draht explain` says more, for {target[0]}/{target[1].partition('/')[2]}"
+        error = DrahtError(f"it doesn't fit: {found.summary}", where=placement.name, hint=hint)
+    error.where = error.where or placement.name
+    report(error)

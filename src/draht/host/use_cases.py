@@ -33,7 +33,7 @@ from draht.manifests import Manifests
 __all__ = ["Outcome", "UseCase", "ask_of", "chosen", "expected", "run_case", "use_cases"]
 
 _UUID: Final = re.compile(r"\(UUID: ([^)]+)\)")
-_CASE: Final = "case.yaml"
+_CASES: Final = "cases.yaml"
 
 
 class _Publish(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,18 +42,18 @@ class _Publish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One case, as its ``case.yaml`` describes it.
+    """One case, as ``cases.yaml`` describes it.
 
     Attributes:
         use_case: What people want.
         since: Kubernetes release that is said to have covered it first.
         mechanism: What it shows.
-        profile: Machine profile, or a file beside the case.
+        profile: Machine profile, or a file beside ``cases.yaml``.
         publish: How the machine offers its GPUs.
         files: Further manifests that stand for what isn't here: a fabric, the labels of a node.
         simulated: What is prepared as simulated beyond the hardware.
         devices: Pod → container → names of the devices that it gets.
-        directory: Where it was read.
+        directory: The folder with its manifests.
     """
 
     use_case: str
@@ -108,11 +108,18 @@ def use_cases(directory: Path | None = None) -> tuple[UseCase, ...]:
     Raises:
         HostError: There are none, or one can't be read.
     """
-    place = directory or _shipped()
-    found = tuple(_read(path) for path in sorted(place.glob(f"*/{_CASE}")))
-    if not found:
-        raise HostError("there are no use cases", where=str(place), hint="name a directory of cases with --use-cases")
-    return found
+    path = (directory or _shipped()) / _CASES
+    try:
+        (node,) = yaml.documents(path.read_bytes(), source=str(path))
+    except (OSError, ValueError, yaml.YamlError) as error:
+        raise HostError(
+            f"the use cases can't be read: {error}", where=str(path), hint="name a directory that has cases.yaml"
+        ) from None
+    cases, faults = read(node, dict[str, UseCase])
+    if cases is None:
+        fault = faults[0]
+        raise HostError(f"{spell(fault.path)}: {fault.message}", where=locate(node, fault, str(path)))
+    return tuple(msgspec.structs.replace(case, directory=str(path.parent / name)) for name, case in cases.items())
 
 
 def run_case(
@@ -139,7 +146,7 @@ def ask_of(case: UseCase) -> ClaimsAsk:
         DrahtError: The profile or a manifest can't be read.
     """
     directory = Path(case.directory)
-    machine = directory / case.profile
+    machine = directory.parent / case.profile
     inventory = from_profile(machine if machine.exists() else case.profile)
     found = read_files([directory / "manifests.yaml", *(directory / name for name in case.files)])
     if found.errors:
@@ -210,15 +217,3 @@ def _shipped() -> Path:
     """Beside the package when installed, in the checkout otherwise."""
     installed = Path(str(resources.files("draht"))) / "use_cases"
     return installed if installed.is_dir() else Path(__file__).parents[3] / "examples" / "use-cases"
-
-
-def _read(path: Path) -> UseCase:
-    try:
-        (node,) = yaml.documents(path.read_bytes(), source=str(path))
-    except (OSError, ValueError, yaml.YamlError) as error:
-        raise HostError(f"the case can't be read: {error}", where=str(path)) from None
-    case, faults = read(node, UseCase)
-    if case is None:
-        fault = faults[0]
-        raise HostError(f"{spell(fault.path)}: {fault.message}", where=locate(node, fault, str(path)))
-    return msgspec.structs.replace(case, directory=str(path.parent))

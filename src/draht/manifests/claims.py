@@ -103,6 +103,7 @@ def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim:
 
 
 def _made(pod: Pod, entry: str, spec: ResourceClaimSpec, annotation: str = _POD_CLAIM_NAME) -> ResourceClaim:
+    # Without a server the pod may have no uid, and then nothing can refer to it.
     owner = OwnerReference(
         api_version="v1",
         kind="Pod",
@@ -116,7 +117,7 @@ def _made(pod: Pod, entry: str, spec: ResourceClaimSpec, annotation: str = _POD_
             name=f"{pod.metadata.name}-{entry}",
             namespace=pod.metadata.namespace,
             annotations={annotation: "true" if annotation == _EXTENDED_CLAIM else entry},
-            owner_references=(owner,),
+            owner_references=(owner,) if pod.metadata.uid else (),
         ),
         spec=spec,
     )

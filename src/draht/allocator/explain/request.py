@@ -11,7 +11,7 @@ from draht.allocator.explain.holders import named
 from draht.allocator.explain.question import Question
 from draht.allocator.explain.selection import Selection, selection, short
 from draht.allocator.explain.tally import Tally, tally
-from draht.allocator.features import ALL
+from draht.allocator.features import ALL, Features
 from draht.allocator.reporter import Cause
 from draht.allocator.snapshot import Snapshot
 from draht.api.quantity import Quantity
@@ -105,7 +105,7 @@ def _dominant(question: Question, asked: ExactDeviceRequest, seen: Tally) -> Dom
     return next(iter(changes))
 
 
-def _with_features(question: Question) -> Question:
+def _with_features(question: Question, features: Features = ALL) -> Question:
     old = question.snapshot
     snapshot = Snapshot.of(
         slices=old.slices.values(),
@@ -113,18 +113,24 @@ def _with_features(question: Question) -> Question:
         claims=old.claims.values(),
         nodes=old.nodes.values(),
         taint_rules=old.rules.values(),
+        features=features,
     )
     return replace(question, snapshot=snapshot)
 
 
 def _feature(case: _Case) -> Explanation:
-    off = [name for name in ALL.__dataclass_fields__ if not getattr(case.question.snapshot.features, name)]
+    features = case.question.snapshot.features
+    off = [name for name in ALL.__dataclass_fields__ if not getattr(features, name)]
+    enough = [name for name in off if _with_features(case.question, replace(features, **{name: True})).fits]
+    names = enough or off
     return Explanation(
         Dominant.FEATURE,
-        "the devices that would do need a feature that is off",
-        evidence=(f"off are {', '.join(off)}",),
+        f"the devices that would do need {' or '.join(names)}, which is off",
+        evidence=(
+            f"{len(off)} of {len(ALL.__dataclass_fields__)} features are off in the release that is asked about",
+        ),
         next_steps=("switch the feature on, or use a release that has it",),
-        blame=tuple(off),
+        blame=tuple(names),
     )
 
 
