@@ -287,8 +287,8 @@ def _rules() -> list[Rule]:
                 *(("Float", "double"), ("Bool", "bool"), ("String", "string"), ("Bytes", "bytes")),
             )
         ),
-        r("timestamp", "google.protobuf.Timestamp{seconds: $(int)}", CALL, 0.1),
-        r("timestamp", "google.protobuf.Timestamp{seconds: $(int), nanos: $(int)}", CALL, 0.1),
+        r("timestamp", "google.protobuf.Timestamp{seconds: $(int/small)}", CALL, 0.1),
+        r("timestamp", "google.protobuf.Timestamp{seconds: $(int/small), nanos: $(int)}", CALL, 0.1),
         r("duration", "google.protobuf.Duration{seconds: $(int), nanos: $(int)}", CALL, 0.1),
         r("duration", "google.protobuf.Duration{?seconds: $(optional(int))}", CALL, 0.1),
         r("dyn", "google.protobuf.Value{number_value: $(double)}", CALL, 0.1),
