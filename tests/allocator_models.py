@@ -20,6 +20,7 @@ __all__ = [
     "TooLongError",
     "instance",
     "model_of",
+    "planted",
     "slow_search",
 ]
 
@@ -392,3 +393,30 @@ def _selected(chance: random.Random, devices: list[Device]) -> set[int]:
     if how < 0.93:
         return {p for p in everyone if p < 4}
     return {p for p in everyone if chance.random() < 0.6}
+
+
+def planted(name: str) -> Instance:
+    """An instance made for one mistake that random ones hardly ever meet."""
+    return _PLANTED[name]()
+
+
+def _common_elements() -> Instance:
+    """The first device decides by an element that shows in no mask, only in what the next two have in common."""
+    lists = [(1, 2), (1, 2, 9), (1, 9), (2, 9)]
+    claim = [[Alternative(1, {0, 1})], [Alternative(1, {2})], [Alternative(1, {3})]]
+    constraint = Constraint("near", False, {0, 1, 2})
+    return Instance([Device({"near": values}) for values in lists], [claim], [[constraint]], {}, lists=True)
+
+
+def _paid_shares() -> Instance:
+    """Taking the second device first pays the counter that its second share then needs no more."""
+    devices = [
+        Device({}, {"memory": 1}, multi=True),
+        Device({}, {"memory": 1}, multi=True),
+        Device({}, {"memory": 1}),
+    ]
+    claim = [[Alternative(1, {0, 1})], [Alternative(1, {1})], [Alternative(1, {2})]]
+    return Instance(devices, [claim], [[]], {"memory": 2, "capacity0": 0, "capacity1": 0})
+
+
+_PLANTED = {"common elements": _common_elements, "paid shares": _paid_shares}

@@ -3,7 +3,8 @@
 Owns: the partition of a model's devices into *blocks* and, inside a block, into *classes*.
 
 Block: devices linked, directly or over others, by a shared counter field, a shared value of a constraint, or a shared
-counter set with compatibility groups. What happens in one block changes nothing in another but which devices are free.
+counter set with compatibility groups; devices that have none of these are one block together. What happens in one block
+changes nothing in another but which devices are free.
 Class: devices of one block with the same candidate bit and error bit in every alternative of all claims, the same
 membership in lists of "All" requests, the same needs (same fields, same amounts), the same value for every constraint
 of all claims and the same compatibility groups. A device that may be allocated several times is a class of its own,
@@ -97,12 +98,28 @@ def components(model: Model) -> list[int]:
     for mask in merged:
         covered |= mask
     alone = ((1 << model.size) - 1) & ~covered
+    loose = 0
     while alone:
         bit = alone & -alone
-        merged.append(bit)
         alone ^= bit
+        if _is_loose(model, bit.bit_length() - 1):
+            loose |= bit
+        else:
+            merged.append(bit)
+    if loose:
+        merged.append(loose)
     merged.sort(key=lambda mask: mask & -mask)
     return merged
+
+
+def _is_loose(model: Model, position: int) -> bool:
+    """Whether a device that is linked to no other one has nothing of its own either, so that it can join its like."""
+    return not (
+        model.multi >> position & 1
+        or (model.fields and model.fields[position])
+        or (model.groups and model.groups[position])
+        or any(rule.same[position] for rules in model.rules for rule in rules)
+    )
 
 
 def signature(model: Model, position: int) -> tuple[object, ...]:
@@ -148,21 +165,26 @@ def symmetry(model: Model, tell_apart: Callable[[Model, int], object] = signatur
     return Symmetry(tuple(blocks), tuple(block_of), tuple(class_of), tuple(index_of))
 
 
-def _masks(model: Model) -> tuple[int, ...]:
-    """Every different mask of candidates, of errors, and of a list of all devices, over all alternatives."""
-    known = model.derived.get("masks")
+def _bits(model: Model, position: int) -> int:
+    """A bit for each different mask (candidates, errors, list of all devices) that the position is in.
+
+    Equal for positions with equal bits in every alternative.
+    """
+    known = model.derived.get("bits")
     if known is None:
         choices = [choice for slot in model.slots for choice in slot]
-        candidates = {choice.candidates: None for choice in choices}
-        errors = {choice.errors: None for choice in choices if choice.errors}
-        fixed = {choice.fixed_mask: None for choice in choices if choice.fixed_mask}
-        known = model.derived["masks"] = (*candidates, *errors, *fixed)
-    return known  # type: ignore[return-value] # `derived` holds what this package puts there
-
-
-def _bits(model: Model, position: int) -> tuple[int, ...]:
-    """For each different mask whether the position is in it: equal for equal bits in every alternative."""
-    return tuple([mask >> position & 1 for mask in _masks(model)])
+        masks = [*{choice.candidates: None for choice in choices}, *{choice.errors: None for choice in choices}]
+        masks += {choice.fixed_mask: None for choice in choices}
+        signatures = [0] * model.size
+        for number, mask in enumerate(masks):
+            while mask:
+                low = mask & -mask
+                mask ^= low
+                signatures[low.bit_length() - 1] |= 1 << number
+        known = model.derived["bits"] = signatures
+    assert isinstance(known, list)
+    bits: int = known[position]
+    return bits
 
 
 def _takes(model: Model, position: int, fields: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:
