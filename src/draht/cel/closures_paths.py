@@ -110,6 +110,12 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
         return _one_name(root, steps[0].key) if type(steps[0].key) is str else _one_step(root, steps[0].key)
     if plain and len(steps) == 3 and all(type(step.key) is str for step in steps):
         return _three_names(root, steps)
+    if len(steps) == 3 and steps[2].test and all(type(step.key) is str and not step.optional for step in steps):
+        return _has_third_name(root, steps)
+    return _any_path(root, steps)
+
+
+def _any_path(root: Closure, steps: Sequence[Step]) -> Closure:
     kept = tuple((step.key, step.computed, step.optional, step.test) for step in steps)
 
     def followed(frame: Any) -> Any:
@@ -183,5 +189,22 @@ def _three_names(root: Closure, steps: Sequence[Step]) -> Closure:
         except (KeyError, AttributeError):
             # Something isn't there, or is no map.
             return long_way(frame)
+
+    return followed
+
+
+def _has_third_name(root: Closure, steps: Sequence[Step]) -> Closure:
+    """``has(device.attributes["domain"].id)``."""
+    first, second, third = (step.key for step in steps)
+    long_way = _any_path(root, steps)
+
+    def followed(frame: Any) -> Any:
+        try:
+            if third in root(frame).entries[first].entries[second].entries:
+                return True
+        except (KeyError, AttributeError):
+            pass
+        # A map may find what isn't in it.
+        return long_way(frame)
 
     return followed
