@@ -288,6 +288,9 @@ def test_nodes_that_nobody_gave_are_those_of_slices() -> None:
     more = snapshot.with_slice(_slice("node-7", "d1"))
     assert list(more.nodes) == ["node-0", "node-1", "node-7"]
     assert list(more.without_slice("a.example.com-node-0").nodes) == ["node-1", "node-7"]
+    labelled = msgspec.convert({"metadata": {"name": "node-0", "labels": {"zone": "a"}}}, Node)
+    kept = more.with_node(labelled).without_slice("a.example.com-node-0")
+    assert kept.nodes["node-0"] is labelled
 
 
 def test_a_release_that_is_not_known_is_an_error() -> None:

@@ -387,12 +387,8 @@ class Snapshot:
         of_pool = dict(self._of_pool)
         of_node = dict(self._of_node)
         unnamed = self._unnamed
-        for which, edit in ((old, False), (piece, True)):
-            if which is None:
-                continue
-            _edit(of_pool, pool_id(which), which, edit)
-            if which.spec.node_name:
-                _edit(of_node, which.spec.node_name, which, edit)
+        _regroup(of_pool, pool_id, old, piece, slices)
+        _regroup(of_node, lambda each: each.spec.node_name or None, old, piece, slices)
         if any(not s.spec.node_name for s in changed):
             unnamed = tuple(s for s in slices.values() if not s.spec.node_name)
         new._of_pool = of_pool
@@ -404,8 +400,8 @@ class Snapshot:
                 node = which.spec.node_name
                 if node and node in of_node:
                     nodes.setdefault(node, _bare(node))
-                elif node:
-                    nodes.pop(node, None)
+                elif node and nodes.get(node) == _bare(node):
+                    del nodes[node]
             new.nodes = nodes
         new.touched = self._seeing(before, new)
         new._precede(self, new.touched)
@@ -481,12 +477,28 @@ def _grouped(
     return {which: tuple(pieces) for which, pieces in groups.items()}
 
 
-def _edit(groups: dict[Any, tuple[ResourceSlice, ...]], key: Any, piece: ResourceSlice, add: bool) -> None:
-    """Put a slice into a group or take it out."""
-    pieces = tuple(p for p in groups.get(key, ()) if p is not piece)
-    if add:
-        pieces = (*pieces, piece)
-    if pieces:
-        groups[key] = pieces
-    else:
-        groups.pop(key, None)
+def _regroup(
+    groups: dict[Any, tuple[ResourceSlice, ...]],
+    key: Callable[[ResourceSlice], Any],
+    old: ResourceSlice | None,
+    new: ResourceSlice | None,
+    slices: Mapping[str, ResourceSlice],
+) -> None:
+    """Put a slice into the place of another one, so that groups are as if made of all slices in their order."""
+    before = None if old is None else key(old)
+    after = None if new is None else key(new)
+    if before is not None and before == after:
+        assert new is not None
+        groups[before] = tuple([new if piece is old else piece for piece in groups[before]])
+        return
+    if before is not None:
+        rest = tuple([piece for piece in groups[before] if piece is not old])
+        if rest:
+            groups[before] = rest
+        else:
+            del groups[before]
+    if new is not None and after is not None:
+        if old is None:
+            groups[after] = (*groups.get(after, ()), new)
+        else:
+            groups[after] = tuple([piece for piece in slices.values() if key(piece) == after])
