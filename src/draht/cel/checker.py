@@ -33,6 +33,7 @@ from draht.cel.errors import CompileError, Issue
 from draht.cel.inference import (
     Substitutions,
     TooComplex,
+    apart,
     bounded,
     is_dynamic,
     is_dynamic_or_error,
@@ -284,6 +285,8 @@ class _Checker:
         chosen: list[Overload] = []
         for overload in function.overloads:
             if overload.member != (expr.target is not None) or len(overload.parameters) != len(given):
+                continue
+            if any(map(apart, given, overload.parameters)):
                 continue
             wanted, returned = self._signatures.of(overload)
             if not self.substitutions.assignable(given, wanted):

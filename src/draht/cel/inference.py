@@ -20,6 +20,7 @@ from draht.cel.types import DYN, NULL, Type
 __all__ = [
     "Substitutions",
     "TooComplex",
+    "apart",
     "bounded",
     "is_dynamic",
     "is_dynamic_or_error",
@@ -31,6 +32,8 @@ _DYNAMIC: Final = frozenset({"dyn", "any"})
 _DYNAMIC_OR_ERROR: Final = frozenset({"dyn", "any", "error"})
 _NULLABLE: Final = frozenset({"opaque", "object", "any", "duration", "timestamp"})
 _BUILT: Final = frozenset({"opaque", "list", "map"})
+
+_OPEN: Final = frozenset({"dyn", "any", "error", "null", "parameter"})
 
 _LARGEST: Final = 10_000
 _MOST_STEPS: Final = 1_000_000
@@ -55,6 +58,11 @@ def unwrapped_optional(kind: Type) -> tuple[Type, bool]:
     if kind.kind == "opaque" and kind.name == "optional_type" and kind.parameters:
         return kind.parameters[0], True
     return kind, False
+
+
+def apart(given: Type, wanted: Type) -> bool:
+    """Whether two types can't fit whatever their parameters stand for, as a look at their kinds tells."""
+    return given.kind != wanted.kind and given.kind not in _OPEN and wanted.kind not in _OPEN
 
 
 def bounded(kind: Type) -> Type:
