@@ -52,7 +52,7 @@ class PlanFit:
         verdicts: For each node `NONE`, `FITS` or `FAILED`.
     """
 
-    __slots__ = ("_codes", "_fleet", "_grouping", "_outcomes", "_problems", "_seen", "plan", "verdicts")
+    __slots__ = ("_codes", "_fleet", "_grouping", "_outcomes", "_problems", "_seen", "_undecided", "plan", "verdicts")
 
     def __init__(self, plan: Plan, fleet: Fleet) -> None:
         self.plan = plan
@@ -63,6 +63,8 @@ class PlanFit:
         self._codes: list[int] = []
         self._outcomes: list[Outcome] = []
         self._seen = -1
+        # Whether some verdict is missing for want of time or steps.
+        self._undecided = False
         self.verdicts = bytearray()
 
     @staticmethod
@@ -74,7 +76,7 @@ class PlanFit:
                 del fleet.fits[next(iter(fleet.fits))]
             known = fleet.fits[plan] = PlanFit(plan, fleet)
         assert isinstance(known, PlanFit)
-        if known._seen != len(fleet.journal):
+        if known._seen != len(fleet.journal) or known._undecided:
             known._catch_up(limits)
         return known
 
@@ -90,6 +92,7 @@ class PlanFit:
         new._codes = self._codes.copy()
         new._outcomes = self._outcomes.copy()
         new._seen = 0
+        new._undecided = self._undecided
         new.verdicts = self.verdicts.copy()
         return new
 
@@ -224,6 +227,7 @@ class PlanFit:
             code = FAILED
         if isinstance(outcome, BudgetError):
             # The next question may have more time.
+            self._undecided = True
             return code
         codes[kind] = code
         return code
@@ -231,6 +235,9 @@ class PlanFit:
     def _catch_up(self, limits: Limits) -> None:
         journal = self._fleet.journal
         changed = len(journal) - self._seen
+        if self._undecided:
+            self._undecided = False
+            self._seen = -1
         if self._seen < 0 or changed > _CATCH_UP:
             self._judge_all(limits)
         else:
