@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["CLASSES", "DRIVER", "claim", "cluster", "held", "heterogeneous", "homogeneous", "migs"]
+__all__ = ["CLASSES", "DRIVER", "claim", "cluster", "held", "held_partitions", "heterogeneous", "homogeneous", "migs"]
 
 DRIVER = "gpu.example.com"
 HERE = f'device.attributes["{DRIVER}"]'
@@ -161,20 +161,41 @@ def migs(nodes: int, gpus: int = 8) -> Object:
 def held(description: Object, occupancy: float, seed: int = 5) -> list[Object]:
     """Claims that hold a random part of a cluster's devices, one claim a device."""
     rng = random.Random(seed)
+    return [
+        _holder(slice_["spec"], device, number)
+        for number, slice_ in enumerate(description["slices"])
+        for device in slice_["spec"].get("devices", [])
+        if rng.random() < occupancy
+    ]
+
+
+def held_partitions(description: Object, occupancy: float, seed: int = 5) -> list[Object]:
+    """Claims that hold random partitions, of each GPU as many as fit together in a part of its compute slices."""
+    rng = random.Random(seed)
+    amounts = {profile: (compute, memory) for profile, compute, memory, _ in PARTITIONS}
     claims: list[Object] = []
-    for slice_ in description["slices"]:
+    for number, slice_ in enumerate(description["slices"]):
         spec = slice_["spec"]
+        by_gpu: dict[int, list[Object]] = {}
         for device in spec.get("devices", []):
-            if rng.random() < occupancy:
-                result = {"request": "r", "driver": DRIVER, "pool": spec["pool"]["name"], "device": device["name"]}
-                claims.append(
-                    {
-                        "metadata": {"name": f"held-{len(claims)}", "namespace": "default"},
-                        "spec": {},
-                        "status": {"allocation": {"devices": {"results": [result]}}},
-                    }
-                )
+            by_gpu.setdefault(device["attributes"]["parent"]["int"], []).append(device)
+        for devices in by_gpu.values():
+            compute, memory = round(7 * occupancy), 8
+            for device in rng.sample(devices, len(devices)):
+                needed = amounts[device["attributes"]["profile"]["string"]]
+                if needed[0] <= compute and needed[1] <= memory:
+                    compute, memory = compute - needed[0], memory - needed[1]
+                    claims.append(_holder(spec, device, number))
     return claims
+
+
+def _holder(spec: Object, device: Object, number: int) -> Object:
+    result = {"request": "r", "driver": DRIVER, "pool": spec["pool"]["name"], "device": device["name"]}
+    return {
+        "metadata": {"name": f"held-{number}-{device['name']}", "namespace": "default"},
+        "spec": {},
+        "status": {"allocation": {"devices": {"results": [result]}}},
+    }
 
 
 def request(name: str, count: int = 1, selector: str = "", **exactly: object) -> Object:
