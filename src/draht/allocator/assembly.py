@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 from draht.allocator.capacity import CapacityFault, Shortage
 from draht.allocator.choice import Choice, positions
 from draht.allocator.constraint import ABSENT, ConstraintTable, elements
-from draht.allocator.errors import BudgetError, Failure, FatalKind
+from draht.allocator.errors import Failure, FatalKind
 from draht.allocator.pools import PoolStatus
 from draht.allocator.request import MAX_RESULTS, Mode
 from draht.allocator.testing import Tester
@@ -44,8 +44,7 @@ class Assembly:
     def __init__(self, plan: Plan, row: Row, deadline: Callable[[], bool] | None) -> None:
         self.plan = plan
         self.row = row
-        self.deadline = deadline
-        self.tester = Tester(plan, row)
+        self.tester = Tester(plan, row, deadline)
         self.choices: list[Choice] = []
         self.answered: dict[Any, Choice] = {}
         self.tables: list[tuple[ConstraintTable, ...]] = []
@@ -121,8 +120,8 @@ class Assembly:
                 continue
             start, end = end, end + len(pool.devices)
             for position in range(start, end):
-                if self.deadline is not None and not (position - start) % _INTERVAL and self.deadline():
-                    raise BudgetError("no time was left while devices were tested", hint="allow more time")
+                if not (position - start) % _INTERVAL:
+                    tester.hurry()
                 bit = 1 << position
                 verdict = self.tester.selectable(alternative, position)
                 if verdict is True:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from draht.allocator.capacity import CapacityFault, Shortage, consumption
-from draht.allocator.errors import Failure, FatalKind
+from draht.allocator.errors import BudgetError, Failure, FatalKind
 from draht.api.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from draht.allocator.expressions import Derivation, Expression
     from draht.allocator.plan import Plan
@@ -38,7 +38,16 @@ class Tester:
         taints: By position; empty where that feature is off.
     """
 
-    def __init__(self, plan: Plan, row: Row) -> None:
+    def __init__(self, plan: Plan, row: Row, deadline: Callable[[], bool] | None = None) -> None:
+        """Prepare to test.
+
+        Args:
+            plan: The plan.
+            row: The row.
+            deadline: Tells whether time is up; asked before every evaluation, which may cost as much as a tenth of a
+                second.
+        """
+        self.deadline = deadline
         self.plan = plan
         self.row = row
         self.drivers = [pool.id.driver for pool in row.usable for _ in pool.devices]
@@ -102,9 +111,19 @@ class Tester:
         key = self.mentioned(expression, position)
         verdict = known.get(key)
         if verdict is None:
+            self.hurry()
             verdict = known[key] = expression.test(self.drivers[position], self.devices[position])
         assert isinstance(verdict, (bool, Exception))
         return verdict
+
+    def hurry(self) -> None:
+        """Give up where time is up.
+
+        Raises:
+            BudgetError: It is.
+        """
+        if self.deadline is not None and self.deadline():
+            raise BudgetError("no time was left while devices were tested", hint="allow more time")
 
     def mentioned(self, expression: Expression | Derivation, position: int) -> tuple[Any, ...]:
         """Everything the verdict can depend on."""
@@ -151,6 +170,7 @@ class Tester:
             known = self.plan.verdicts[derivation] = {}
         key = self.mentioned(derivation, position)
         if key not in known:
+            self.hurry()
             known[key] = derivation.derive(self.drivers[position], self.devices[position])
         return known[key]
 
