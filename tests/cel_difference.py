@@ -126,6 +126,10 @@ def _outcome(compiled: Any, wire: Mapping[str, Any], *, derived: bool) -> dict[s
     unmetered = _unmetered(compiled, device, derived=derived)
     if {**unmetered, "message": ""} != {**_shown(value), "message": ""}:
         outcome["but without a meter"] = unmetered
+    if derived and "value" in outcome:
+        attribute = compiled.attribute(device)
+        failed = isinstance(attribute, EvaluationError)
+        outcome["attribute"] = None if failed else msgspec.json.decode(msgspec.json.encode(attribute))
     return outcome
 
 
@@ -151,7 +155,11 @@ def _among(ours: Mapping[str, Any], theirs: Sequence[Mapping[str, Any]]) -> bool
             if "error" in ours and ours["error"] == kind_of_upstream(one["error"]):
                 return True
         elif "value" in ours and ours["value"] == sorted_typed(one["value"]) and ours["cost"] == one["cost"]:
-            return True
+            theirs_attribute = one.get("attribute") or {}
+            if "attribute" not in ours or ours["attribute"] == (
+                None if "error" in theirs_attribute else theirs_attribute
+            ):
+                return True
     return False
 
 

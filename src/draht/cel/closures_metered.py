@@ -40,9 +40,11 @@ def charged(closure: Closure, units: int) -> Closure:
     return paid
 
 
-def path(root: Closure, steps: Sequence[Step]) -> Closure:
+def path(root: Closure, steps: Sequence[Step], *, bare: bool = False) -> Closure:
     """See `draht.cel.closures_paths.path`; pays for the steps, not for the root."""
     kept = tuple(steps)
+    tests = kept[-1].test and not bare
+    absent = False if tests else NONE
 
     def followed(frame: Any) -> Any:
         value = root(frame)
@@ -50,7 +52,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
         if type(value) is Optional:
             value = value.value
             if value is MISSING:
-                return False if kept[-1].test else NONE
+                return absent
             optional = True
         add = frame[METER].add
         for step in kept:
@@ -58,6 +60,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
             if step.computed is not None:
                 try:
                     key = step.computed(frame)
+                    check_key(key)
                 except AbortError:
                     raise
                 except EvaluationError:
@@ -65,11 +68,10 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
                     if not optional and not step.optional:
                         add(QUALIFIER)
                     raise
-                check_key(key)
             optional = optional or step.optional
-            if step.test:
+            if step.test and (tests or not optional):
                 # Behind a question mark only steps that lead somewhere count.
-                counts = not (optional or step.optional)
+                counts = not optional
                 try:
                     found = present(value, key) is not MISSING
                 except EvaluationError:
@@ -80,7 +82,7 @@ def path(root: Closure, steps: Sequence[Step]) -> Closure:
             if optional:
                 value = present(value, key)
                 if value is MISSING:
-                    return False if kept[-1].test else NONE
+                    return absent
                 add(QUALIFIER)
                 continue
             try:

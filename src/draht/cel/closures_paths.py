@@ -103,20 +103,34 @@ def _shown(key: Any) -> str:
     return key[:100] if type(key) is str else str(key)
 
 
-def path(root: Closure, steps: Sequence[Step]) -> Closure:
-    """The path from what the root gives along the steps."""
+def path(root: Closure, steps: Sequence[Step], *, bare: bool = False) -> Closure:
+    """The path from what the root gives along the steps.
+
+    Args:
+        root: Code of the value to start from.
+        steps: At least one.
+        bare: The path is a branch of a condition or a key. There upstream forgets that ``has()`` of an optional is a
+            question, and what was to be tested is the value.
+    """
     plain = all(step.computed is None and not step.optional and not step.test for step in steps)
     if plain and len(steps) == 1:
         return _one_name(root, steps[0].key) if type(steps[0].key) is str else _one_step(root, steps[0].key)
     if plain and len(steps) == 3 and all(type(step.key) is str for step in steps):
         return _three_names(root, steps)
-    if len(steps) == 3 and steps[2].test and all(type(step.key) is str and not step.optional for step in steps):
+    if (
+        len(steps) == 3
+        and steps[2].test
+        and not bare
+        and all(type(step.key) is str and not step.optional for step in steps)
+    ):
         return _has_third_name(root, steps)
-    return _any_path(root, steps)
+    return _any_path(root, steps, bare=bare)
 
 
-def _any_path(root: Closure, steps: Sequence[Step]) -> Closure:
+def _any_path(root: Closure, steps: Sequence[Step], *, bare: bool = False) -> Closure:
     kept = tuple((step.key, step.computed, step.optional, step.test) for step in steps)
+    tests = steps[-1].test and not bare
+    absent = False if tests else NONE
 
     def followed(frame: Any) -> Any:
         value = root(frame)
@@ -124,7 +138,7 @@ def _any_path(root: Closure, steps: Sequence[Step]) -> Closure:
         if type(value) is Optional:
             value = value.value
             if value is MISSING:
-                return False if kept[-1][3] else NONE
+                return absent
             optional = True
         for key, computed, asks, test in kept:
             if computed is not None:
@@ -134,12 +148,12 @@ def _any_path(root: Closure, steps: Sequence[Step]) -> Closure:
                 optional = True
                 value = present(value, key)
                 if value is MISSING:
-                    return False if kept[-1][3] else NONE
+                    return absent
             elif test:
                 return present(value, key) is not MISSING
             else:
                 value = index(value, key)
-        if kept[-1][3]:
+        if tests:
             return True
         return Optional(value) if optional else value
 

@@ -139,14 +139,10 @@ _KINDS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-_MESSAGES: Final = frozenset({"struct_value", "list_value"})
-"""Fields that null leaves unset."""
-
-
 def _value(fields: Fields) -> Any:
     # They are alternatives; upstream keeps whichever it happens to set last.
     for kind, fit in _KINDS.items():
-        if kind in fields and not (fields[kind] is None and kind in _MESSAGES):
+        if kind in fields:
             return fit(fields[kind])
     return None
 

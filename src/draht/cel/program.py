@@ -233,14 +233,15 @@ class _Compiler:
         run = self._charged(self._unpaid(root, steps), price - steps[-1].test)
         return _Code(run, height, root=root, steps=steps, price=price)
 
-    def _unpaid(self, root: Closure, steps: tuple[Step, ...]) -> Closure:
+    def _unpaid(self, root: Closure, steps: tuple[Step, ...], *, bare: bool = False) -> Closure:
         if not steps:
             return root
-        return closures_metered.path(root, steps) if self._metered else closures_paths.path(root, steps)
+        make = closures_metered.path if self._metered else closures_paths.path
+        return make(root, steps, bare=bare)
 
     def _unobserved(self, code: _Code) -> Closure:
         """Code of a path without the price of reading it."""
-        return code.run if code.root is None else self._unpaid(code.root, code.steps)
+        return code.run if code.root is None else self._unpaid(code.root, code.steps, bare=True)
 
     def _indexed(self, operand: _Code, key: _Code, *, optional: bool) -> _Code:
         if key.constant is not MISSING:

@@ -32,7 +32,7 @@ from draht.cel.sizes import Cost
 from draht.cel.source import Source
 from draht.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from draht.cel.validators import validate
-from draht.cel.values import SEMVER, type_name
+from draht.cel.values import SEMVER, Optional, type_name
 
 __all__ = ["MAX_COST", "DerivedAttribute", "Selector", "compile_derived", "compile_selector"]
 
@@ -125,13 +125,13 @@ class Selector(_Expression):
             return run_deep(SHALLOW, lambda: self.evaluate(device))
         if value is True or value is False:
             return value
-        return _not_bool(value)
+        return _answer(value)
 
     def measure(self, device: Device, limit: int = MAX_COST) -> tuple[Any, int]:
         """The answer for a device, or the error, and what the evaluation cost."""
         value, cost = super().measure(device, limit)
         if type(value) is not bool and not isinstance(value, EvaluationError):
-            value = _not_bool(value)
+            value = _answer(value)
         return value, cost
 
     def matches(self, device: Device) -> bool:
@@ -189,12 +189,22 @@ class DerivedAttribute(_Expression):
         return f"DerivedAttribute({self.text!r})"
 
 
-def _not_bool(value: Any) -> EvaluationError:
+def _answer(value: Any) -> bool | EvaluationError:
+    """The answer in a value that isn't just a bool; upstream takes it out of an optional."""
+    inner = _unwrapped(value)
+    if type(inner) is bool:
+        return inner
     return EvaluationError(
         f"CEL result of type {type_name(value)} could not be converted to bool",
         kind="not-bool",
         hint="compare the value with something, such as == true",
     )
+
+
+def _unwrapped(value: Any) -> Any:
+    while type(value) is Optional and value.has_value:
+        value = value.value
+    return value
 
 
 def _derived(value: Any) -> Any:
@@ -212,6 +222,7 @@ def _derived(value: Any) -> Any:
 
 
 def _derived_element(value: Any) -> Any:
+    value = _unwrapped(value)
     if type(value) in {bool, int, str, Version}:
         return value
     if type(value) is Type:
