@@ -27,12 +27,14 @@ class TopologyCompact:
         """All positions, the preferred ones first."""
         free = view.candidates
         wanted = max(1, view.wanted)
-        levels = [level for level in map(self._groups, [view] * len(LEVELS), LEVELS) if level is not None]
+        levels = [groups for groups in (self._groups(view, name) for name in LEVELS) if groups is not None]
+        # The finest level at which the whole request finds room, then from coarse to fine.
+        suited = next((g for g in levels if any((mask & free).bit_count() >= wanted for mask in g)), None)
+        levels = [*([] if suited is None else [suited]), *reversed(levels)]
 
         def key(position: int) -> tuple[object, ...]:
             parts: list[object] = [not free >> position & 1]
-            # From coarse to fine: stay inside the coarse group that was chosen, and there inside the fine one.
-            for groups in reversed(levels):
+            for groups in levels:
                 mask = groups[position]
                 size = (mask & free).bit_count()
                 # The smallest group that suffices; where none does, the largest.
