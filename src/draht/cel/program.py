@@ -244,7 +244,7 @@ class _Compiler:
         return code.run if code.root is None else self._unpaid(code.root, code.steps, bare=True)
 
     def _indexed(self, operand: _Code, key: _Code, *, optional: bool) -> _Code:
-        if key.constant is not MISSING:
+        if key.constant is not MISSING and key.early:
             return self._path(operand, Step(key.constant, optional=optional))
         return self._path(operand, Step(MISSING, self._unobserved(key), optional), key.height)
 
