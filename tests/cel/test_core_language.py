@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 import pytest
-from cel_expr_python import cel
+from cel_expr_python import cel  # type: ignore[import-untyped]  # it has stubs, but no py.typed
 
 import cel_generator
 from draht.cel.checker import check
