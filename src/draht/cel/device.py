@@ -24,7 +24,7 @@ from draht.api.semver import Version
 from draht.cel.declarations import Environment, Library
 from draht.cel.errors import EvaluationError
 from draht.cel.library import kubernetes_lists
-from draht.cel.library.kubernetes import BASE, BINDINGS
+from draht.cel.library.kubernetes import BASE, BASE_OF_1_34, BINDINGS
 from draht.cel.sizes import Size
 from draht.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from draht.cel.values import MISSING, QUANTITY, Map
@@ -74,7 +74,7 @@ def value_type(features: Features) -> Type:
 @lru_cache(maxsize=8)
 def device_environment(features: Features) -> Environment:
     """Everything a selector may name."""
-    libraries = (*BASE, BINDINGS)
+    libraries = (*(BASE if features.stored else BASE_OF_1_34), BINDINGS)
     if not features.stored and not features.list_attributes:
         libraries = tuple(_without_includes(library) for library in libraries)
     fields = {

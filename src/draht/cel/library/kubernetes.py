@@ -30,7 +30,7 @@ from draht.cel.library import (
 from draht.cel.library.macros import STANDARD_MACROS
 from draht.cel.library.standard import STANDARD
 
-__all__ = ["BASE", "BINDINGS"]
+__all__ = ["BASE", "BASE_OF_1_34", "BINDINGS"]
 
 BASE: Final[tuple[Library, ...]] = (
     STANDARD,
@@ -52,6 +52,11 @@ BASE: Final[tuple[Library, ...]] = (
     kubernetes_lists.LIBRARY,
 )
 """The language and Kubernetes' libraries."""
+
+_AFTER_REGEX: Final = BASE.index(regex.LIBRARY) + 1
+BASE_OF_1_34: Final = (*BASE[:_AFTER_REGEX], kubernetes_lists.LIBRARY, *BASE[_AFTER_REGEX:-1])
+"""The same at the oldest compatible version, with which new expressions are judged: the functions of lists stand before
+those of strings. It shows where a function of both is called on what may be either."""
 
 BINDINGS: Final = bind.LIBRARY
 """What dynamic resource allocation adds: ``cel.bind``. (``includes``, too, which is in the base since 1.37.)"""
