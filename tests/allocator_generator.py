@@ -87,7 +87,7 @@ class Generator:
             "allocatedClaims": self.allocated(slices),
             "nodes": nodes,
             "claims": claims,
-            "on": ["node-0"],
+            "on": [node["metadata"]["name"] for node in (nodes if knobs.every_node else nodes[:1])],
         }
 
     def features(self) -> dict[str, bool]:

@@ -20,6 +20,8 @@ class Knobs:
     turns: int = 1
     # the cluster
     nodes: Range = (1, 2)
+    every_node: bool = False
+    """Whether all nodes are asked about; else only the first."""
     second_driver: float = 0.25
     pools: Range = (1, 2)
     slices: Range = (1, 2)
@@ -95,7 +97,15 @@ BASE = Knobs()
 PROFILES: dict[str, Knobs] = {
     "basic": BASE,
     "everything": replace(
-        BASE, turns=3, counters=0.3, shared=0.3, list_attributes=0.2, derived=0.15, first_available=0.3, claims=(1, 3)
+        BASE,
+        every_node=True,
+        turns=3,
+        counters=0.3,
+        shared=0.3,
+        list_attributes=0.2,
+        derived=0.15,
+        first_available=0.3,
+        claims=(1, 3),
     ),
     "prioritized": replace(BASE, turns=2, first_available=0.8, requests=(1, 3), constraints=0.5, counts=(1, 4)),
     "limits": replace(
@@ -139,7 +149,15 @@ PROFILES: dict[str, Knobs] = {
     ),
     "counters": replace(BASE, turns=2, counters=0.95, devices=(2, 5), claims=(1, 3), occupancy=0.25, pools=(1, 2)),
     "counters-elsewhere": replace(
-        BASE, turns=2, counters=0.9, mixed_places=0.6, other_node=3, per_device=0.2, unknown_counter=0.06, occupancy=0.4
+        BASE,
+        every_node=True,
+        turns=2,
+        counters=0.9,
+        mixed_places=0.6,
+        other_node=3,
+        per_device=0.2,
+        unknown_counter=0.06,
+        occupancy=0.4,
     ),
     "over-consumed": replace(BASE, counters=0.95, devices=(3, 5), occupancy=0.8, counts=(1, 1)),
     "compatibility": replace(
@@ -166,6 +184,7 @@ PROFILES: dict[str, Knobs] = {
     "binding": replace(BASE, binding=0.5, binds_to_node=0.4, pools=(2, 3), all_nodes=4, gates_off=0.1),
     "places": replace(
         BASE,
+        every_node=True,
         often_off=("PartitionableDevices",),
         turns=2,
         per_device=0.5,
@@ -177,6 +196,7 @@ PROFILES: dict[str, Knobs] = {
     ),
     "pools": replace(
         BASE,
+        every_node=True,
         turns=2,
         generations=0.4,
         odd_slices=0.2,

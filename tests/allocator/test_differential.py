@@ -24,21 +24,19 @@ SEED = int(os.environ.get("DRAHT_FUZZ_SEED", "11"))
 CASES = 1_500
 FUZZ_CASES = int(os.environ.get("DRAHT_FUZZ_CASES", "50000"))
 BATCH = 100
-MAX_UNDECIDED = 0.02
-"""Largest part of the cases in which upstream or draht may run out of budget."""
+MAX_UNDECIDED = 0.06
+"""Largest part of the cases in which upstream or draht may run out of budget; on an idle machine it is 0.01."""
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.yaml"))
 
 
-def _asked(oracle: Oracle, seed: int, count: int) -> Iterator[tuple[int, Case, Answer]]:
-    """Cases with upstream's answers, which are fetched while the ones before are looked at."""
+def _asked(oracle: Oracle, seed: int, count: int) -> Iterator[tuple[int, Case, list[Answer]]]:
+    """Cases with upstream's answers by node, which are fetched while the ones before are looked at."""
 
-    def batch(start: int) -> list[tuple[int, Case, Answer]]:
+    def batch(start: int) -> list[tuple[int, Case, list[Answer]]]:
         indexes = range(start, min(start + BATCH, count))
         cases = [case(seed, index) for index in indexes]
-        return [
-            (index, each, answers[0]) for index, each, answers in zip(indexes, cases, ask(oracle, cases), strict=True)
-        ]
+        return list(zip(indexes, cases, ask(oracle, cases), strict=True))
 
     with ThreadPoolExecutor(1) as ahead:
         following = ahead.submit(batch, 0)
@@ -49,36 +47,39 @@ def _asked(oracle: Oracle, seed: int, count: int) -> Iterator[tuple[int, Case, A
             yield from ready
 
 
-def _agree(oracle: Oracle, seed: int, count: int, modes: list[str]) -> None:
+def _agree(oracle: Oracle, seed: int, count: int, *, every: bool) -> None:
+    """Ask in the default mode and in one of the others by turns, or in all of them."""
+    others = [mode for mode in MODES if mode != "default"]
     outcomes: Counter[str] = Counter()
     undecided: Counter[str] = Counter()
-    for index, each, their in _asked(oracle, seed, count):
-        outcomes[their.kind] += 1
-        if not their.decided:
-            undecided["upstream"] += 1
-            continue
+    for index, each, answers in _asked(oracle, seed, count):
         snapshot = snapshot_of(each)
-        for mode in modes:
-            mine = ours(each, "node-0", mode, snapshot)
-            undecided[mode] += not mine.decided
-            found = differ(mine, their)
-            assert not found, (
-                f"reproduce: python tests/allocator_shrink.py {seed} {index} {mode}  # {profile_of(index)}: {found}"
-            )
+        modes = others if every else [others[index % len(others)]]
+        for node, their in zip(each["on"], answers, strict=True):
+            outcomes[their.kind] += 1
+            undecided["upstream"] += not their.decided
+            for mode in ("default", *modes) if their.decided else ():
+                mine = ours(each, node, mode, snapshot)
+                undecided[mode] += not mine.decided
+                found = differ(mine, their)
+                assert not found, (
+                    f"reproduce: python tests/allocator_shrink.py {seed} {index} {mode}  # {profile_of(index)}: {found}"
+                )
     assert max(undecided.values(), default=0) <= count * MAX_UNDECIDED, f"no answer in time: {undecided}"
     assert count / 4 < outcomes["fits"] < count / 4 * 3, f"the generator makes both good and bad questions: {outcomes}"
 
 
+@pytest.mark.timeout(300)
 def test_allocations_are_those_of_upstream(oracle: Oracle) -> None:
     """1,500 random questions get upstream's outcome, devices, amounts, configuration and node selector."""
-    _agree(oracle, SEED, CASES, list(MODES))
+    _agree(oracle, SEED, CASES, every=False)
 
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
 def test_many_allocations_are_those_of_upstream(oracle: Oracle) -> None:
     """A long run over fresh questions finds no difference."""
-    _agree(oracle, SEED + 1, FUZZ_CASES, list(MODES))
+    _agree(oracle, SEED + 1, FUZZ_CASES, every=True)
 
 
 @pytest.mark.parametrize("mode", MODES)
