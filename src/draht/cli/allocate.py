@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draht.cli.manifest_files import BAD_INPUT, manifest_options, read_cluster
+from draht.cli.manifest_files import BAD_INPUT, bad_input, manifest_options, read_cluster
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
+    from draht.api.errors import DrahtError
     from draht.scheduler import Placement, Sequence
 
 __all__ = ["allocate"]
@@ -41,36 +42,46 @@ def allocate(
 ) -> None:
     """Read, decide, print."""
     from draht.allocator import policies
-    from draht.api.errors import DrahtError
+    from draht.cli.main import report
+    from draht.manifests import ManifestError
     from draht.scheduler import Sequence
 
-    cluster = read_cluster(files, **options)
-    if node is not None and node not in cluster.snapshot.nodes:
-        known = ", ".join(list(cluster.snapshot.nodes)[:8])
-        raise DrahtError(f"there is no node `{node}`", hint=f"there are {known or 'none: no slice names one'}")
-    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=policies.named(policy))
-    placements = list(sequence.place())
-    if output == "table":
-        click.echo(table(("FOR", "NODE", "REQUEST", "DRIVER", "POOL", "DEVICE", "NOTE"), _rows(placements)))
-    else:
-        claims = [each.claim for placement in placements for each in placement.claims if placement.node]
+    with bad_input():
+        cluster = read_cluster(files, **options)
+        cluster.check_node(node)
+        sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=policies.named(policy))
+    placements: list[Placement] = []
+    complaints: list[DrahtError] = []
+    for placement in sequence.place():
+        placements.append(placement)
+        # At once: what comes later may take away what would do.
+        if not placement.fits and len(complaints) < _EXPLAINED:
+            complaints.append(_complaint(placement, sequence))
+    if output != "table":
+        claims = [each.claim for placement in placements for each in placement.claims if placement.fits]
         distinct = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
         emit({"apiVersion": "v1", "kind": "List", "items": list(distinct.values())}, output)
-    unfit = [placement for placement in placements if placement.node is None]
-    for placement in unfit[:_EXPLAINED]:
-        _complain(placement, sequence)
-    if len(unfit) > _EXPLAINED:
-        click.echo(f"{len(unfit) - _EXPLAINED} more don't fit", err=True)
-    if cluster.broken:
+    elif placements:
+        click.echo(table(("FOR", "NODE", "REQUEST", "DRIVER", "POOL", "DEVICE", "NOTE"), _rows(placements)))
+    for complaint in complaints:
+        report(complaint)
+    unfit = sum(not placement.fits for placement in placements)
+    if unfit > len(complaints):
+        click.echo(f"{unfit - len(complaints)} more don't fit", err=True)
+    if not placements:
+        click.echo(
+            "there is nothing to allocate\nhint: give files with pods that name claims, or with claims", err=True
+        )
+    if cluster.broken or any(isinstance(placement.error, ManifestError) for placement in placements):
         ctx.exit(BAD_INPUT)
-    ctx.exit(0 if all(placement.node for placement in placements) else 1)
+    ctx.exit(1 if unfit else 0)
 
 
 def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
     for placement in placements:
-        if placement.node is None:
+        if not placement.fits:
             yield placement.name, "", "", "", "", "", "doesn't fit" if placement.error is None else "error"
-        for each in placement.claims if placement.node else ():
+        for each in placement.claims if placement.fits else ():
             assert each.claim.status.allocation is not None
             for result in each.claim.status.allocation.devices.results:
                 taken = ", ".join(f"{name} {amount}" for name, amount in (result.consumed_capacity or {}).items())
@@ -86,16 +97,24 @@ def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
                 )
 
 
-def _complain(placement: Placement, sequence: Sequence) -> None:
+def _complaint(placement: Placement, sequence: Sequence) -> DrahtError:
+    """Why it doesn't fit, with everything placed that comes before it."""
     from draht.allocator.explain import explain
     from draht.api.errors import DrahtError
-    from draht.cli.main import report
 
     error = placement.error
     if error is None:
         found = explain(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
-        target = placement.name.replace("ResourceClaim", "claim").replace("Pod", "pod").split()
-        hint = f"`draht explain` says more, for {target[0]}/{target[1].partition('/')[2]}"
-        error = DrahtError(f"it doesn't fit: {found.summary}", where=placement.name, hint=hint)
+        error = DrahtError(
+            f"it doesn't fit: {found.summary}", hint=f"`draht explain` says more, for {_target(placement)}"
+        )
     error.where = error.where or placement.name
-    report(error)
+    return error
+
+
+def _target(placement: Placement) -> str:
+    """What ``draht explain`` calls it."""
+    kind, _, name = placement.name.partition(" ")
+    namespace, _, own = name.partition("/")
+    target = f"{'pod' if kind == 'Pod' else 'claim'}/{own}"
+    return target if namespace == "default" else f"{target} -n {namespace}"

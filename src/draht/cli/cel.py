@@ -14,7 +14,7 @@ import click
 
 from draht.api.errors import DrahtError
 from draht.api.printable import printable, printable_lines
-from draht.cli.manifest_files import BAD_INPUT, expand
+from draht.cli.manifest_files import BAD_INPUT, bad_input, expand
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def evaluate(expression: str, profile: str | None, partitions: bool, files: tupl
         selector = compile_selector(expression)
     except CompileError as error:
         _refuse(error, output)
-    slices, simulated, broken = _slices(profile, partitions, files)
+    with bad_input():
+        slices, simulated, broken = _slices(profile, partitions, files)
     answers = [
         (slice_, device, why_not(selector, Device.of(slice_.spec.driver, device)))
         for slice_ in slices

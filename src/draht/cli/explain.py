@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draht.cli.manifest_files import BAD_INPUT, manifest_options, read_cluster
+from draht.cli.manifest_files import BAD_INPUT, bad_input, manifest_options, read_cluster
 from draht.cli.output import emit, output_option
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ draht explain -f cluster.yaml claim/gpu -n team-a
 @click.command(short_help="Say why a pod or claim of manifests doesn't fit.", help=_HELP)
 @manifest_options
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod or claim.")
+@click.option("--node", metavar="NODE", help="Place everything on this node only.")
 @click.option("--alone", is_flag=True, help="Place nothing else first.")
 @output_option("text", "json", "yaml")
 @click.argument("target", metavar="[pod/|claim/]NAME")
@@ -39,6 +40,7 @@ def explain(
     *,
     files: tuple[str, ...],
     namespace: str,
+    node: str | None,
     alone: bool,
     output: str,
     target: str,
@@ -48,20 +50,20 @@ def explain(
     from draht.allocator.explain import explain as explained
     from draht.scheduler import Sequence
 
-    cluster = read_cluster(files, **options)
-    sequence = Sequence(cluster.manifests, cluster.snapshot)
-    placement = _placement(sequence, cluster.manifests, _find(cluster.manifests, target, namespace), alone=alone)
+    with bad_input():
+        cluster = read_cluster(files, **options)
+        cluster.check_node(node)
+        name = _find(cluster.manifests, target, namespace)
+    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node)
+    placement = _placement(sequence, cluster.manifests, name, alone=alone)
     if placement.error is not None and not placement.claims:
         raise placement.error
-    if placement.node is not None or not placement.unallocated:
+    if placement.fits:
         found = None
     else:
         found = explained(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
     if output == "text":
-        where = f" on node {placement.node}" if placement.node else ""
-        click.echo(
-            f"{placement.name} fits{where}" if found is None else f"{placement.name} doesn't fit: {found.text()}"
-        )
+        click.echo(_fits(placement) if found is None else f"{placement.name} doesn't fit: {found.text()}")
     else:
         emit(
             {"for": placement.name, "fits": True, "node": placement.node}
@@ -90,6 +92,12 @@ def explain(
     if cluster.broken:
         ctx.exit(BAD_INPUT)
     ctx.exit(0 if found is None else 1)
+
+
+def _fits(placement: Placement) -> str:
+    if placement.node is None:
+        return f"{placement.name} is allocated already, on another node"
+    return f"{placement.name} fits on node {placement.node}"
 
 
 def _find(manifests: Manifests, target: str, namespace: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,10 +21,12 @@ from draht.api.printable import printable_lines
 
 if TYPE_CHECKING:
     from draht.allocator import Snapshot
+    from draht.api.meta import Object
+    from draht.api.reader import Located
     from draht.driver.slices import Published
-    from draht.manifests import Manifests
+    from draht.manifests import ManifestError, Manifests
 
-__all__ = ["BAD_INPUT", "Cluster", "expand", "manifest_options", "read_cluster"]
+__all__ = ["BAD_INPUT", "Cluster", "bad_input", "expand", "manifest_options", "manifests_of", "read_cluster"]
 
 BAD_INPUT = 2
 """Exit status when something couldn't be read."""
@@ -47,6 +50,19 @@ class Cluster:
     snapshot: Snapshot
     published: Published | None
     broken: bool
+
+    def check_node(self, name: str | None) -> None:
+        """See that there is a node of this name, if one is named.
+
+        Raises:
+            DrahtError: There is none.
+        """
+        if name is not None and name not in self.snapshot.nodes:
+            known = ", ".join(list(self.snapshot.nodes)[:8])
+            raise DrahtError(
+                f"there is no node `{name}`",
+                hint=f"there are {known}" if known else "give slices that name a node, or Nodes",
+            )
 
 
 def manifest_options(command: _Command) -> _Command:
@@ -73,6 +89,16 @@ def manifest_options(command: _Command) -> _Command:
     return command
 
 
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """Within it an error is about options or files, so its exit status is `BAD_INPUT` and not that of an answer."""
+    try:
+        yield
+    except DrahtError as error:
+        error.exit_code = BAD_INPUT
+        raise
+
+
 def expand(files: Sequence[str]) -> Iterator[str]:
     """Each file, and the YAML and JSON files of each directory in the order of their names."""
     for file in files:
@@ -88,6 +114,30 @@ def expand(files: Sequence[str]) -> Iterator[str]:
             yield file
 
 
+def manifests_of(found: Iterable[Located], *, tell: Callable[[ManifestError], None] | None = None) -> Manifests:
+    """The objects of files, with the classes that the shipped drivers bring.
+
+    Args:
+        found: The objects.
+        tell: Gets the error, with its place, of each object that is left out; without it the first one is raised.
+
+    Raises:
+        ManifestError: Two objects have one kind and name, or a name is missing.
+    """
+    from draht.driver.classes import device_classes
+    from draht.manifests import Manifests
+
+    places = {id(each.object): each for each in found}
+
+    def refused(obj: Object, error: ManifestError) -> None:
+        error.where = error.where or places[id(obj)].where("metadata.name")
+        if tell is None:
+            raise error
+        tell(error)
+
+    return Manifests.of((each.object for each in places.values()), classes=device_classes(), refused=refused)
+
+
 def read_cluster(
     files: Sequence[str],
     *,
@@ -99,31 +149,31 @@ def read_cluster(
     """Read manifests and make the snapshot; problems are printed on stderr.
 
     Raises:
-        DrahtError: A directory can't be listed, the profile or the release isn't known, objects contradict each other.
+        DrahtError: A directory can't be listed, the profile or the release isn't known.
     """
     from draht.allocator import Features, Snapshot
     from draht.api.core import Node
     from draht.api.meta import ObjectMeta
     from draht.api.reader import read_files
-    from draht.driver.classes import device_classes
     from draht.driver.slices import publish
     from draht.hardware.simulated import from_profile
-    from draht.manifests import Manifests
 
     if not files:
         raise click.UsageError("say with -f which manifests to read")
     read = read_files(expand(files), stdin=sys.stdin.buffer)
     for problem in read.problems:
-        click.echo(printable_lines(f"{'warning' if problem.warning else 'error'}: {problem}"), err=True)
-        if problem.hint:
-            click.echo(printable_lines(f"hint: {problem.hint}"), err=True)
-    manifests = Manifests.of((each.object for each in read.objects), classes=device_classes())
+        _tell(str(problem), problem.hint, what="warning" if problem.warning else "error")
+    refused: list[ManifestError] = []
+    manifests = manifests_of(read.objects, tell=refused.append)
+    for error in refused:
+        _tell(str(error), error.hint)
     published = None
     slices = list(manifests.slices.values())
     if profile is not None:
         inventory = from_profile(profile)
         published = publish(inventory, node_name=inventory.machine, partitions=partitions, shares=shares)
         slices += published.slices
+        click.echo(f"simulated: {inventory.machine} is a machine profile, its GPUs compute nothing", err=True)
     names = dict.fromkeys([*manifests.nodes, *(each.spec.node_name for each in slices if each.spec.node_name)])
     features = Features.of_kubernetes(kubernetes) if kubernetes else None
     snapshot = Snapshot.of(
@@ -134,4 +184,10 @@ def read_cluster(
         taint_rules=manifests.taint_rules.values(),
         **({} if features is None else {"features": features}),
     )
-    return Cluster(manifests, snapshot, published, bool(read.errors))
+    return Cluster(manifests, snapshot, published, bool(read.errors or refused))
+
+
+def _tell(text: str, hint: str | None, *, what: str = "error") -> None:
+    click.echo(printable_lines(f"{what}: {text}"), err=True)
+    if hint:
+        click.echo(printable_lines(f"hint: {hint}"), err=True)

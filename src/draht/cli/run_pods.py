@@ -87,9 +87,8 @@ def read_pods(files: Sequence[str]) -> Manifests:
         DrahtError: Something can't be read, or there is no pod.
     """
     from draht.api.reader import read_files
-    from draht.cli.manifest_files import expand
-    from draht.driver.classes import device_classes
-    from draht.manifests import Manifests, pod_claims
+    from draht.cli.manifest_files import expand, manifests_of
+    from draht.manifests import pod_claims
 
     read = read_files(expand(files), stdin=sys.stdin.buffer)
     if read.errors:
@@ -98,7 +97,7 @@ def read_pods(files: Sequence[str]) -> Manifests:
             f"{first}" + (f" (and {len(more)} more)" if more else ""),
             hint=first.hint or "`draht validate -f` shows all problems",
         )
-    manifests = Manifests.of((each.object for each in read.objects), classes=device_classes())
+    manifests = manifests_of(read.objects)
     if not manifests.pods:
         raise DrahtError(
             "there is no pod in the files", hint="draht run -f runs pods; see `draht allocate -f` for claims"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -37,12 +37,19 @@ class Manifests:
     taint_rules: Mapping[str, DeviceTaintRule] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, objects: Iterable[Object], *, classes: Iterable[DeviceClass] = ()) -> Manifests:
+    def of(
+        cls,
+        objects: Iterable[Object],
+        *,
+        classes: Iterable[DeviceClass] = (),
+        refused: Callable[[Object, ManifestError], None] | None = None,
+    ) -> Manifests:
         """Sort objects by kind.
 
         Args:
             objects: Of any served version; kinds that play no part are passed over.
             classes: Classes that exist besides; one of the same name among the objects replaces them.
+            refused: Told of each object that is left out and why; without it the first one is raised.
 
         Raises:
             ManifestError: Two objects have one kind and name, or a name is missing.
@@ -50,17 +57,15 @@ class Manifests:
         found = cls(classes={each.metadata.name: each for each in classes})
         given: set[str] = set()
         for each in objects:
-            obj = defaulted(cast("Object", to_v1(each)))
-            if isinstance(obj, DeviceClass):
-                if obj.metadata.name in given:
-                    raise _twice(obj, obj.metadata.name)
-                given.add(obj.metadata.name)
-                cast("dict[str, DeviceClass]", found.classes)[obj.metadata.name] = obj
-            else:
-                found._put(obj)
+            try:
+                found._put(defaulted(cast("Object", to_v1(each))), given)
+            except ManifestError as error:
+                if refused is None:
+                    raise
+                refused(each, error)
         return found
 
-    def _put(self, obj: Object) -> None:
+    def _put(self, obj: Object, given: set[str]) -> None:
         where: Mapping[str, Object] | Mapping[Key, Object]
         name = obj.metadata.name
         key: str | Key = (obj.metadata.namespace, name)
@@ -79,13 +84,20 @@ class Manifests:
                 where, key = self.namespaces, name
             case DeviceTaintRule():
                 where, key = self.taint_rules, name
+            case DeviceClass():
+                where, key = self.classes, name
             case _:
                 return
         if not name:
             raise ManifestError(
                 f"a {obj.kind} has no name", hint="write metadata.name; generateName needs a server to make one"
             )
-        if key in where:
+        if isinstance(obj, DeviceClass):
+            twice = name in given
+            given.add(name)
+        else:
+            twice = key in where
+        if twice:
             raise _twice(obj, key if isinstance(key, str) else "/".join(key))
         cast("dict[str | Key, Object]", where)[key] = obj
 

@@ -47,6 +47,11 @@ class Placement:
         return f"{'Pod' if self.pod else 'ResourceClaim'} {meta.namespace}/{meta.name}"
 
     @property
+    def fits(self) -> bool:
+        """Whether it got a node; a claim by itself that is allocated needs none."""
+        return self.node is not None or (self.pod is None and not self.unallocated)
+
+    @property
     def unallocated(self) -> tuple[ResourceClaim, ...]:
         """The claims without allocation."""
         return tuple(each.claim for each in self.claims if each.claim.status.allocation is None)

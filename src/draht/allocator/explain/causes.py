@@ -155,7 +155,7 @@ def _held(question: Question) -> Explanation:
     ends = sufficient(question, by if len(by) == len(holders(question)) else [*by, *_others(question, by)])
     evidence = [
         f"{matching} of {seen.devices} devices match; "
-        + (f"all {taken} are held" if taken == matching else f"{taken} of them are held")
+        + (f"all {taken} are held" if taken == matching else f"{taken} of them {'is' if taken == 1 else 'are'} held")
         + (f", the earliest by claim {named(by[0])}" if by else "")
     ]
     for cause, words in (
