@@ -10,13 +10,14 @@ A case depends on nothing but its seed and index, so one line reproduces it.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from allocator_planted import planted
 from allocator_profiles import PROFILES, Knobs
 from allocator_requests import Requests, between
 
-__all__ = ["DRIVERS", "FEATURES", "Generator", "case", "profile_of"]
+__all__ = ["DRIVERS", "FEATURES", "Generator", "case", "profile_of", "sequence"]
 
 FEATURES = (
     "AdminAccess",
@@ -48,6 +49,28 @@ def case(seed: int, index: int, profile: str | None = None) -> Object:
     """The case of a seed and an index."""
     name = profile or profile_of(index)
     return Generator(random.Random(f"{seed}:{index}:{name}"), PROFILES[name]).case()
+
+
+def sequence(seed: int, index: int, steps: int) -> tuple[Object, list[list[Object]]]:
+    """A cluster of several nodes, and the claims of several pods that come one after the other."""
+    rng = random.Random(f"{seed}:{index}:sequence")
+    name = rng.choice([name for name, knobs in PROFILES.items() if not knobs.planted and name != "limits"])
+    knobs = replace(PROFILES[name], nodes=(2, 4), every_node=True, pools=(1, 4), other_node=5, bad_claim=0.0)
+    generator = Generator(rng, knobs)
+    found = generator.case()
+    requests = Requests(rng, knobs)
+    pods = [
+        [requests.claim(f"claim-{step}-{number}", found["classes"]) for number in range(between(rng, knobs.claims))]
+        for step in range(steps)
+    ]
+    # Pods of one workload: their claims are equal but for the name.
+    for step in range(1, steps):
+        if rng.random() < 0.5:
+            pods[step] = [
+                {"metadata": claim["metadata"] | {"name": f"claim-{step}-{number}"}, "spec": claim["spec"]}
+                for number, claim in enumerate(pods[rng.randrange(step)])
+            ]
+    return found, pods
 
 
 _ORDER = tuple(name for name, knobs in PROFILES.items() for _ in range(knobs.turns))
