@@ -102,6 +102,7 @@ def test_a_selector_answers(text: str, answer: bool) -> None:
         (f"{OWN}.index + 9223372036854775807 > 0", "overflow", "integer overflow"),
         (f"{OWN}.tags[2] == 'c'", "index", "index out of bounds: 2"),
         (f"{OWN}.model < 3", "no-such-overload", "no such overload"),
+        (f"{OWN}.model[dyn(url('https://example.com'))] == 1", "other", "invalid key"),
         (f'{OWN}.driverVersion == "570.86.15"', "no-such-overload", "no such overload"),
         (f"{OWN}.healthy ? {OWN}.missing : true", "no-such-key", "no such key: missing"),
         (f"{OWN}.model.map(x, x) == []", "no-such-overload", ""),
