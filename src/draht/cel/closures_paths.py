@@ -16,9 +16,9 @@ from draht.cel.errors import EvaluationError
 from draht.cel.numbers import UInt
 from draht.cel.values import MAX_INT64, MISSING, NONE, Map, Optional, type_name
 
-__all__ = ["KEYS", "Step", "check_key", "index", "no_such_key", "path", "present"]
+__all__ = ["Step", "check_key", "index", "no_such_key", "path", "present"]
 
-KEYS: Final = frozenset({str, int, UInt, bool, float})
+_KEYS: Final = frozenset({str, int, UInt, bool, float})
 """What maps and lists can be asked for."""
 
 
@@ -50,7 +50,7 @@ def check_key(key: Any) -> None:
     Raises:
         EvaluationError: The value is neither string, number nor bool.
     """
-    if type(key) not in KEYS:
+    if type(key) not in _KEYS:
         raise EvaluationError(f"invalid key: a value of type {type_name(key)}")
 
 
