@@ -24,7 +24,7 @@ SEED = os.environ.get("DRAHT_FUZZ_SEED", "1")
 CASES = 3_000
 FUZZ_CASES = int(os.environ.get("DRAHT_FUZZ_CASES", "100000"))
 BATCH = 250
-DEVICES = 3
+DEVICES = 2
 MOST_SHOWN = 10
 REGRESSIONS = yaml.safe_load((Path(__file__).parents[1] / "data/cel/regressions.yaml").read_text(encoding="utf-8"))
 
@@ -67,8 +67,9 @@ def _agree(oracle: Oracle, seed: str, count: int) -> None:
     assert kinds["value"] > kinds["error"] > count * 0.1, f"with values and errors: {kinds}"
 
 
+@pytest.mark.timeout(600)
 def test_generated_selectors_get_upstreams_verdict_value_and_costs(oracle: Oracle) -> None:
-    """3,000 generated expressions are accepted, priced and evaluated on three devices each as upstream does it."""
+    """3,000 generated expressions are accepted, priced and evaluated on two devices each as upstream does it."""
     _agree(oracle, SEED, CASES)
 
 

@@ -12,7 +12,8 @@ duration, timestamp   `Duration`, `Timestamp`
 a type                `draht.cel.types.Type`
 optional              `Optional`
 Quantity, Semver      `draht.api.quantity.Quantity`, `draht.api.semver.Version`
-of a library          a class with the attribute ``cel_type``; its ``==`` is CEL's among values of that class
+of a library          a class with the attribute ``cel_type``; its ``==`` is CEL's among values of that class;
+                      with ``cel_unhashable`` if it can't be a key
 ====================  ==========================================================
 
 Equality and order are those of cel-go v0.29.2 (``common/types``), with what may surprise: numbers of different types
@@ -269,6 +270,8 @@ def key_of(value: Any) -> Any:
         return _Key(kind, (value.seconds, value.nanoseconds, value.offset), value)
     if kind is bool or value is None or kind is Duration:
         return _Key(kind, value, value)
+    if getattr(kind, "cel_unhashable", False):
+        raise AbortError(f"a value of type {type_name(value)} can't be a key")
     # The key keeps the value alive, so the id stays its own.
     return _Key(kind, id(value) if kind in _BY_IDENTITY or kind.__hash__ is None else value, value)
 

@@ -66,6 +66,7 @@ class NamedFormat:
     """A format; equal to another of the same name."""
 
     cel_type: ClassVar[Type] = FORMAT_TYPE
+    cel_unhashable: ClassVar[bool] = True
 
     name: str
     problems: Callable[[str], list[str]] = field(compare=False)
