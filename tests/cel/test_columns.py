@@ -52,7 +52,13 @@ def _devices(count: int) -> list[Device]:
     """Devices with an attribute that each has of its own, now and then of another type, missing or unreadable."""
     values: list[dict[str, Any] | None] = []
     for number in range(count):
-        odd = {3: {"int": 17}, 5: {"bool": True}, 7: {"version": "1.2.3"}, 11: None, 13: {"version": "none"}}
+        odd: dict[int, dict[str, Any] | None] = {
+            3: {"int": 17},
+            5: {"bool": True},
+            7: {"version": "1.2.3"},
+            11: None,
+            13: {"version": "none"},
+        }
         values.append(odd.get(number % 30, {"string": f"u-{number}"}))
     made = []
     for number, value in enumerate(values):
