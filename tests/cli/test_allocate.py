@@ -325,6 +325,7 @@ class TestBadInput:
         [
             ("model ==", "modell ==", "no such key: modell"),
             ("device.attr", "device.atr", "selector 0 doesn't compile"),
+            (".model ==", ".model.odd() ==", "selector 0 doesn't compile"),
             ("deviceClassName: gpu", "deviceClassName: nope", "device class nope doesn't exist"),
         ],
     )

@@ -76,6 +76,7 @@ def test_programs_get_the_same_as_fields() -> None:
         (documents(SLICES, CLAIM.replace("count: 2", "count: 3")), "topology"),
         (documents(CLASS, CLAIM), "no-node"),
         (documents(SLICES, CLAIM.replace("deviceClassName: gpu", "deviceClassName: nope")), "error"),
+        (documents(SLICES, CLAIM.replace(".model ==", ".model.odd() ==")), "error"),
         (documents(UNFINISHED, CLASS, CLAIM.replace("count: 2", "allocationMode: All")), "incomplete-pool"),
     ],
 )

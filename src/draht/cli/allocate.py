@@ -109,6 +109,7 @@ def _complaint(placement: Placement, sequence: Sequence) -> DrahtError:
             f"it doesn't fit: {found.summary}", hint=f"`draht explain` says more, for {_target(placement)}"
         )
     error.where = error.where or placement.name
+    error.hint = error.hint or "`draht validate` points at each mistake of a manifest"
     return error
 
 

@@ -101,6 +101,7 @@ def _error(error: AllocatorError, node: str) -> Explanation:
         Dominant.RESULT_LIMIT: "split the claim: a claim can have 32 devices",
         Dominant.BUDGET: "give it more time, or make the claim simpler",
         Dominant.FEATURE: "leave out what the release can't do, or switch the feature on",
+        Dominant.ERROR: "mend it; `draht validate` points at each mistake of a manifest",
     }
     step = error.hint or steps.get(cause)
     return Explanation(
