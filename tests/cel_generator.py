@@ -212,6 +212,8 @@ class _Maker:
             )
             return self.make(parse_type(scalar), size)
         made = self.make(self.any_type(), size)
+        if roll < 0.75:
+            return Node(("dyn", ()), ("dyn(", (made, 1), ")"))
         if roll < 0.9:
             return Node(("list", (("dyn", ()),)), ("[dyn(", (made, 1), ")]"))
         other = self.make(self.any_type(), size // 2)
