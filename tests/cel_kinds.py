@@ -17,7 +17,7 @@ UPSTREAM: Final = (
     (r"no such overload|expected iterable type|comprehension range type", "no-such-overload"),
     (r"overflow|range error", "overflow"),
     (r"division by zero|divide by zero|modulus by zero", "division"),
-    (r"type conversion error|unsupported field type", "conversion"),
+    (r"type conversion error|unsupported field type|invalid UTF-8", "conversion"),
     (r"^index out of bounds|^unsupported index|^invalid index", "index"),
 )
 
