@@ -28,7 +28,7 @@ def test_the_examples_work(tmp_path: Path, busybox_rootfs: Path) -> None:
         "DRAHT_STATE_DIR": str(tmp_path / "state"),
         "DRAHT_CDI_DIR": str(tmp_path / "cdi"),
     }
-    assert run(DOCS / "run.md", tmp_path, environment) == 6
+    assert run(DOCS / "run.md", tmp_path, environment) == 10
 
 
 def test_numbers() -> None:
