@@ -17,7 +17,7 @@ from draht.allocator.errors import Failure
 from draht.allocator.problem import Problem, State
 from draht.allocator.prune import decide as prune_decide
 from draht.allocator.search import Solution
-from draht.api.resource import AllocationResult, ResourceClaim
+from draht.api.resource import AllocationResult, ResourceClaim, ResourceSlice
 
 CASES = 150
 
@@ -192,3 +192,57 @@ def test_equal_nodes_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(searched) == 1
     find(snapshot, claims)
     assert len(searched) == 1
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_attributes_that_are_unique_make_no_difference(size: int) -> None:
+    """Expressions about UUIDs, evaluated for all devices in one go, find what they find node by node."""
+    slices = []
+    for node in range(300):
+        devices = [
+            {
+                "name": f"g{index}",
+                # One device has another type, which some expressions can't judge.
+                "attributes": {
+                    "uuid": {"int": 3} if node == 9 and index == 2 else {"string": f"{node}-{index}"},
+                    "odd": {"int": index % 2},
+                },
+            }
+            for index in range(size)
+        ]
+        pool = {"name": f"n{node}", "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": f"n{node}", "pool": pool, "devices": devices}
+        slices.append({"metadata": {"name": f"n{node}"}, "spec": spec})
+    pieces = msgspec.convert(slices, tuple[ResourceSlice, ...])
+    classes = cluster(0).classes.values()
+    lazy = Snapshot.of(slices=pieces, classes=classes)
+    ready = Snapshot.of(slices=pieces, classes=classes).prepare()
+    here = 'device.attributes["gpu.example.com"]'
+    failing = set()
+    for text in (
+        f'{here}.uuid.endsWith("7-2")',
+        f'has({here}.uuid) && type({here}.uuid) == string && {here}.uuid.contains("11")',
+        f'{here}.exists(name, name == "odd") && {here}.odd == 0',
+        f'{here}.odd == 1 && {here}.uuid.startsWith("2")',
+    ):
+        exactly = {
+            "deviceClassName": "gpu",
+            "allocationMode": "ExactCount",
+            "count": 1,
+            "selectors": [{"cel": {"expression": text}}],
+        }
+        claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+        claims = msgspec.convert([claim], tuple[ResourceClaim, ...])
+        one, other = find(lazy, claims), find(ready, claims)
+        assert one.bits == other.bits, text
+        failing |= set(one.errors)
+        assert {name: str(error) for name, error in one.errors.items()} == {
+            name: str(error) for name, error in other.errors.items()
+        }
+        for index in list(one.indexes())[:5]:
+            assert one.results(index) == other.results(index)
+        moved = ready.with_slice(
+            msgspec.structs.replace(pieces[5], spec=msgspec.structs.replace(pieces[5].spec, devices=()))
+        )
+        assert find(moved, claims).bits == find(ready, claims).bits & ~(1 << 5)
+    assert failing == {"n9"}

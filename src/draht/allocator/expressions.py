@@ -48,6 +48,11 @@ class Expression(Protocol):
         """Why it doesn't compile."""
         ...
 
+    @property
+    def selector(self) -> Selector | None:
+        """The compiled selector, for whoever asks it about many devices at once."""
+        ...
+
     def test(self, driver: str, device: Device) -> bool | Exception:
         """The verdict about a device; an error is a value of its own, not false."""
         ...
@@ -89,6 +94,7 @@ class _Broken:
     attributes: frozenset[str] = frozenset()
     capacities: frozenset[str] = frozenset()
     everything: bool = False
+    selector: None = None
 
     def test(self, driver: str, device: Device) -> bool | Exception:  # noqa: ARG002 - the protocol fixes the arguments
         return self.problem
@@ -106,6 +112,10 @@ class _Compiled:
     capacities: frozenset[str]
     everything: bool
     problem: Exception | None = None
+
+    @property
+    def selector(self) -> Selector | None:
+        return self.compiled if isinstance(self.compiled, Selector) else None
 
     def test(self, driver: str, device: Device) -> bool | Exception:
         assert isinstance(self.compiled, Selector)

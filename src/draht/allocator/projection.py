@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+from draht.allocator.judging import Judge, verdict_of
 from draht.allocator.tabulation import tabulate
 from draht.allocator.usage import EMPTY_POOL, Usage, edit
 
@@ -30,19 +31,31 @@ Key = tuple[str, Any]
 """What a plan mentions: a kind of column and its name."""
 
 
-def mentions(plan: Plan) -> tuple[Key, ...]:
-    """The columns of `Plan.key`, in its order."""
+def mentions(plan: Plan, unique: frozenset[str] = frozenset()) -> tuple[Key, ...]:
+    """The columns of `Plan.key`, in its order; verdicts in place of attributes that are unique to a device."""
     keys: list[Key] = [("frame", None)]
     if plan.needs_capacity:
         keys.append(("capacities", None))
-    if plan.everything:
+    judged = bool(unique) and (plan.everything or not unique.isdisjoint(plan.attributes))
+    if judged and any(alternative.derived for alternative in plan.alternatives):
+        judged = False
+    if judged:
+        expressions = {test.expression: None for each in plan.alternatives for test in each.tests}
+        keys += [
+            ("verdict", expression)
+            for expression in expressions
+            if expression.everything or not unique.isdisjoint(expression.attributes)
+        ]
+    elif plan.everything:
         keys.append(("contents", None))
-    keys += [("attribute", name) for name in plan.attributes]
+    keys += [("attribute", name) for name in plan.attributes if not judged or name not in unique]
     keys += [("capacity", name) for name in plan.capacities]
     keys += [("pattern", (name, plan.features.list_type_attributes)) for name in plan.patterns]
     return tuple(keys)
 
 
+_MANY = 256
+_KEPT_GROUPINGS = 64
 _KEPT_KINDS = 16384
 _KEPT_JOURNAL = 65536
 
@@ -53,6 +66,7 @@ _READERS: dict[str, Callable[[Row, Any], Hashable]] = {
     "attribute": lambda row, name: row.attribute(name),
     "capacity": lambda row, name: row.capacity(name),
     "pattern": lambda row, key: row.pattern(*key),
+    "verdict": verdict_of,
 }
 
 
@@ -157,7 +171,20 @@ class Fleet:
         fits: What is known about plans, kept here by `draht.allocator.fit`.
     """
 
-    __slots__ = ("_columns", "_groupings", "_numbers", "_sharers", "fits", "held", "journal", "names", "rows", "usage")
+    __slots__ = (
+        "_columns",
+        "_groupings",
+        "_judge",
+        "_numbers",
+        "_sharers",
+        "_unique",
+        "fits",
+        "held",
+        "journal",
+        "names",
+        "rows",
+        "usage",
+    )
 
     def __init__(self, names: Sequence[str], rows: list[Row], usage: Usage) -> None:
         self.names = names
@@ -170,6 +197,9 @@ class Fleet:
         self._groupings: dict[tuple[Key, ...], Grouping] = {}
         self._numbers: dict[str, int] | None = None
         self._sharers: dict[tuple[str, str], list[int]] | None = None
+        # Attributes in which hardly two nodes are equal, and who evaluates expressions that mention them.
+        self._unique: frozenset[str] = frozenset()
+        self._judge: Judge | None = None
 
     # Reading
 
@@ -184,24 +214,42 @@ class Fleet:
         column = self._columns.get(key)
         if column is None:
             kind, name = key
-            read = _READERS[kind]
-            column = self._columns[key] = [read(row, name) for row in self.rows]
+            if kind == "verdict" and len(self.rows) >= _MANY:
+                if self._judge is None:
+                    self._judge = Judge(self.rows.copy())
+                column = self._judge.verdicts(name)
+            else:
+                read = _READERS[kind]
+                column = [read(row, name) for row in self.rows]
+            self._columns[key] = column
         return column
 
     def tabulate(self, *, lists: bool) -> None:
         """Make all columns now that can be made for all nodes together."""
-        for key, column in tabulate(self.rows, lists=lists).items():
+        columns, unique = tabulate(self.rows, lists=lists)
+        self._unique |= unique
+        for key, column in columns.items():
             self._columns.setdefault(key, column)
         self.column(("frame", None))
 
     def grouping(self, plan: Plan) -> Grouping:
         """Nodes by what a plan mentions."""
-        keys = mentions(plan)
+        keys = mentions(plan, self._unique)
         known = self._groupings.get(keys)
         if known is None:
+            if len(self._groupings) >= _KEPT_GROUPINGS:
+                self._drop(next(iter(self._groupings)))
             columns = [self.column(key) for key in keys]
             known = self._groupings[keys] = Grouping(list(zip(*columns, strict=True)), self.rows, self.held)
         return known
+
+    def _drop(self, keys: tuple[Key, ...]) -> None:
+        """Forget a grouping, and what only it was good for."""
+        grouping = self._groupings.pop(keys)
+        self.fits = {plan: fit for plan, fit in self.fits.items() if not fit.uses(grouping)}
+        for key in keys:
+            if key[0] == "verdict" and not any(key in others for others in self._groupings):
+                del self._columns[key]
 
     def sharers(self, pool: tuple[str, str]) -> Sequence[int]:
         """The nodes that reach a pool."""
@@ -227,6 +275,8 @@ class Fleet:
         new._groupings = {keys: grouping.copy() for keys, grouping in self._groupings.items()}
         new._numbers = self._numbers
         new._sharers = self._sharers
+        new._unique = self._unique
+        new._judge = self._judge
         return new
 
     def learn(self, other: Fleet) -> None:
@@ -245,6 +295,7 @@ class Fleet:
         for keys, grouping in self._groupings.items():
             grouping.move(node, tuple([self._columns[key][node] for key in keys]), row, held)
         self._sharers = None
+        self._judge = None
         self.journal.append(node)
 
     def hold(self, allocations: Iterable[AllocationResult], *, release: bool = False) -> None:
@@ -265,8 +316,7 @@ class Fleet:
             grouping.hold(node, held)
             if len(grouping.table) > _KEPT_KINDS + len(self.rows):
                 # Kinds that no node is of any more have piled up.
-                del self._groupings[keys]
-                self.fits = {plan: fit for plan, fit in self.fits.items() if not fit.uses(grouping)}
+                self._drop(keys)
         self.journal.append(node)
         if len(self.journal) > _KEPT_JOURNAL:
             for fit in self.fits.values():

@@ -26,29 +26,32 @@ _WORTHWHILE = 32
 """Fewer rows of a kind are not worth it."""
 
 
-def tabulate(rows: Sequence[Row], *, lists: bool) -> dict[tuple[str, Any], list[Hashable]]:
-    """Columns by what is mentioned, each with one entry a row; empty where rows have little in common.
+def tabulate(rows: Sequence[Row], *, lists: bool) -> tuple[dict[tuple[str, Any], list[Hashable]], frozenset[str]]:
+    """Columns by what is mentioned, each with one entry a row, and the attributes in which hardly two rows are equal.
+
+    Both are empty where rows have little in common.
 
     Args:
         rows: All rows.
         lists: Whether list attributes are on, for the patterns.
     """
     if len(rows) < _WORTHWHILE or any(len(row.usable) != 1 for row in rows):
-        return {}
+        return {}, frozenset()
     driver, size = rows[0].usable[0].id.driver, rows[0].size
     if not size or any(row.size != size or row.usable[0].id.driver != driver for row in rows):
-        return {}
+        return {}, frozenset()
     devices = [device for row in rows for device in row.usable[0].devices]
     found: dict[tuple[str, Any], list[Hashable]] = {}
+    unique: set[str] = set()
     for name, chunks in _chunks([device.attributes for device in devices], driver, size):
-        known: dict[int, Column] = {}
         alike: dict[int, Column] = {}
         for chunk in chunks:
             if id(chunk) not in alike:
                 alike[id(chunk)] = intern(pattern(chunk, lists))
         found["pattern", (name, lists)] = [alike[id(chunk)] for chunk in chunks]
         if len(alike) > len(rows) // 2:
-            # Hardly two rows are equal in it: as good as unique, and nobody groups nodes by that.
+            # As good as unique: nobody groups nodes by that.
+            unique.add(name)
             continue
         known = {id(chunk): intern(chunk) for chunk in {id(chunk): chunk for chunk in chunks}.values()}
         found["attribute", name] = [known[id(chunk)] for chunk in chunks]
@@ -63,7 +66,7 @@ def tabulate(rows: Sequence[Row], *, lists: bool) -> dict[tuple[str, Any], list[
         first = dict(zip(reversed(keys), reversed(rows), strict=True))
         whole = {key: row.capacities() for key, row in first.items()}
         found["capacities", None] = [whole[key] for key in keys]
-    return found
+    return found, frozenset(unique)
 
 
 def _chunks(values: list[Mapping[str, Any]], driver: str, size: int) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
