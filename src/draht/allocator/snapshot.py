@@ -317,8 +317,14 @@ class Snapshot:
             else:
                 fleet.look(node)
         for pool in pools:
-            for node in fleet.sharers(pool):
-                fleet.look(node)
+            names = self._seeing({pool}, self)
+            if names is None:
+                # Asked of the earlier fleet where possible: it answers the next snapshots as well.
+                sharers = fleet.sharers(pool) if touched else before.sharers(pool)
+            else:
+                sharers = [index for index in map(fleet.number, names) if index is not None]
+            for index in sharers:
+                fleet.look(index)
         fleet.learn(before)
         return fleet
 
