@@ -8,7 +8,7 @@ Owns the changes. Which of them to try, and what their answers mean, is `draht.a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -115,10 +115,12 @@ class Question:
         devices = structs.replace(self.claims[claim].spec.devices, requests=(asked,), constraints=())
         return replace(self, claims=(_with(self.claims[claim], devices),))
 
-    def without_constraints(self, claim: int, dropped: Callable[[int], bool] = lambda _number: True) -> Question:
-        """Without some constraints of a claim."""
+    def without_constraints(self, claim: int, dropped: Container[int] | None = None) -> Question:
+        """Without some constraints of a claim, by their numbers; without all of them if none are named."""
         devices = self.claims[claim].spec.devices
-        kept = tuple(each for number, each in enumerate(devices.constraints) if not dropped(number))
+        kept = tuple(
+            each for number, each in enumerate(devices.constraints) if dropped is not None and number not in dropped
+        )
         return self._replacing(claim, _with(self.claims[claim], structs.replace(devices, constraints=kept)))
 
     def tolerating(self, tolerations: tuple[DeviceToleration, ...] = _EVERYTHING) -> Question:

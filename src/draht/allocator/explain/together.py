@@ -24,7 +24,7 @@ def explain_together(question: Question) -> Explanation:
         for number, constraint in enumerate(each.spec.devices.constraints)
     ]
     for claim, number, constraint in numbered:
-        if question.without_constraints(claim, lambda index, dropped=number: index == dropped).fits:  # type: ignore[misc] # mypy can't infer a default of a lambda
+        if question.without_constraints(claim, {number}).fits:
             return _constraint(question, claim, constraint, alone=True)
     if question.uncounted().fits:
         return Explanation(
@@ -41,11 +41,9 @@ def explain_together(question: Question) -> Explanation:
             # No single one is to blame; the first that matters while the others are gone.
             for claim, number, constraint in numbered:
                 kept = question
-                for other in range(len(question.claims)):
-                    kept = kept.without_constraints(
-                        other,
-                        lambda index, other=other, claim=claim, number=number: (other, index) != (claim, number),  # type: ignore[misc] # as above
-                    )
+                for other, each in enumerate(question.claims):
+                    others = set(range(len(each.spec.devices.constraints)))
+                    kept = kept.without_constraints(other, others - {number} if other == claim else None)
                 if not kept.fits:
                     return _constraint(question, claim, constraint, alone=False)
             claim, _, constraint = numbered[0]
