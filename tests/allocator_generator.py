@@ -362,7 +362,7 @@ class Generator:
         if self.chance(knobs.odd_types):
             numa = rng.choice([{"string": "0"}, {"bool": True}, {"version": "1.0.0"}, {"int": 1}])
         if self.chance(knobs.list_attributes):
-            group = {"strings": rng.sample(["g0", "g1", "g2", "g3"], rng.randint(1, 3))}
+            group = {"strings": rng.sample(["g0", "g1", "g2", "g3"], rng.choice([1, 2, 2, 3]))}
             if rng.random() < 0.2:
                 group = {"versions": rng.sample(["1.0.0", "1.1.0", "2.0.0"], rng.randint(1, 2))}
         if self.chance(knobs.list_attributes):
@@ -439,6 +439,9 @@ class Generator:
             policy["validValues"] = [least, most]
         if kind != "default" and rng.random() < 0.15:
             del policy["default"]
+        elif self.chance(self.knobs.odd_default):
+            # Upstream accepts the default before it looks at the rule, if it is written alike.
+            policy["default"] = rng.choice(["40Gi", "40960Mi", "7Gi"] if least == "10Gi" else ["1500m", "1.5", "2"])
         return capacity | {"requestPolicy": policy}
 
     def allocated(self, slices: list[Object]) -> list[Object]:
@@ -454,7 +457,8 @@ class Generator:
                 result: Object = {"request": "r", "driver": spec["driver"], "pool": spec["pool"]["name"]}
                 result["device"] = device["name"]
                 results = [result]
-                if device.get("allowMultipleAllocations") if rng.random() < 0.9 else rng.random() < knobs.shared:
+                # A device that is dedicated now may have been shared when it was given away, and the other way round.
+                if bool(device.get("allowMultipleAllocations")) != (rng.random() < knobs.changed_sharing):
                     results = [result | self.share(device, part) for part in range(rng.choice([1, 1, 2]))]
                 elif rng.random() < 0.1:
                     result["adminAccess"] = rng.random() < 0.7

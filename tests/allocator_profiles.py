@@ -61,8 +61,10 @@ class Knobs:
     binding: float = 0.03
     binds_to_node: float = 0.05
     shared: float = 0.08
+    changed_sharing: float = 0.03
     capacity: float = 0.5
     policies: float = 0.3
+    odd_default: float = 0.02
     bad_capacity: float = 0.002
     # classes and claims
     claims: Range = (1, 2)
@@ -147,6 +149,21 @@ PROFILES: dict[str, Knobs] = {
         requests=(1, 3),
         alpha_off=0.1,
     ),
+    "intersections": replace(
+        BASE,
+        turns=3,
+        constraints=1.0,
+        distinct=0.2,
+        scoped_constraint=0.2,
+        list_attributes=0.9,
+        devices=(4, 7),
+        counts=(2, 4),
+        alpha_off=0.0,
+        gates_off=0.0,
+        counters=0.0,
+        taints=0.0,
+        selectors=0.1,
+    ),
     "counters": replace(BASE, turns=2, counters=0.95, devices=(2, 5), claims=(1, 3), occupancy=0.25, pools=(1, 2)),
     "counters-elsewhere": replace(
         BASE,
@@ -164,12 +181,23 @@ PROFILES: dict[str, Knobs] = {
         BASE, turns=2, counters=1.0, compatibility=0.7, alpha_off=0.05, devices=(2, 5), shared=0.2
     ),
     "shares": replace(
-        BASE, turns=2, shared=0.8, capacity=0.9, policies=0.0, capacity_requests=0.7, claims=(1, 3), occupancy=0.4
+        BASE,
+        changed_sharing=0.5,
+        odd_default=0.1,
+        turns=4,
+        shared=0.8,
+        capacity=0.9,
+        policies=0.0,
+        capacity_requests=0.7,
+        claims=(1, 3),
+        occupancy=0.4,
     ),
     "policies": replace(
         BASE,
+        changed_sharing=0.2,
+        odd_default=0.5,
         often_off=("FractionalCapacityRange",),
-        turns=2,
+        turns=4,
         shared=0.7,
         capacity=0.95,
         policies=0.9,
@@ -178,7 +206,16 @@ PROFILES: dict[str, Knobs] = {
         bad_capacity=0.05,
     ),
     "shared-partitions": replace(
-        BASE, turns=2, shared=0.6, capacity=0.8, counters=0.9, capacity_requests=0.4, claims=(1, 3), occupancy=0.3
+        BASE,
+        changed_sharing=0.2,
+        odd_default=0.1,
+        turns=2,
+        shared=0.6,
+        capacity=0.8,
+        counters=0.9,
+        capacity_requests=0.4,
+        claims=(1, 3),
+        occupancy=0.3,
     ),
     "taints": replace(BASE, taints=0.6, tolerations=0.7, all_mode=0.15, first_available=0.3),
     "binding": replace(BASE, binding=0.5, binds_to_node=0.4, pools=(2, 3), all_nodes=4, gates_off=0.1),

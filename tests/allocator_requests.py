@@ -73,8 +73,8 @@ DERIVED = (
 )
 DERIVED_FAILING = (f"{GPU}.index / 0", f"{GPU}.numa", "device", "[]", "1.5", f"{GPU}.absent")
 DERIVED_NAMES = ("gpu.example.com/numa", "derived.example.com/group", "resource.kubernetes.io/pcieRoot")
-REQUESTED = ("10Gi", "12Gi", "25Gi", "30Gi", "40Gi", "80Gi", "1")
-REQUESTED_CORES = ("100m", "500m", "700m", "1", "1300m", "2")
+REQUESTED = ("10Gi", "12Gi", "25Gi", "30Gi", "40Gi", "40960Mi", "42949672960", "80Gi", "1")
+REQUESTED_CORES = ("100m", "500m", "700m", "1", "1300m", "1500m", "1.5", "2")
 REQUESTED_BADLY = ("-5", "1e19", "9223372036854775807", "9223372036854775", "1n", "1500u", "8Ei")
 
 Object = dict[str, Any]
