@@ -13,6 +13,7 @@ from doc_examples import run
 from draht.allocator import policies
 from draht.allocator.explain import Dominant
 from draht.allocator.features import RELEASES, Features
+from draht.cli import manifest_files
 from draht.host.claims import STEPS
 from tracked_files import ROOT
 
@@ -52,6 +53,8 @@ def test_the_page_knows_since_when_a_feature_is_on() -> None:
         assert since == (on[0] if on else "off in 1.37")
 
 
-def test_the_page_knows_the_bound_of_a_decision() -> None:
-    """Of `draht run -f`."""
-    assert f"{STEPS:,} steps" in (DOCS / "allocation.md").read_text(encoding="utf-8")
+def test_the_page_knows_the_bounds_of_a_decision() -> None:
+    """Of the two commands, and of `draht run -f`."""
+    text = (DOCS / "allocation.md").read_text(encoding="utf-8")
+    assert f"{manifest_files.STEPS:,} search steps" in text
+    assert f"{STEPS:,} steps" in text

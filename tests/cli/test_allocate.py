@@ -39,6 +39,19 @@ spec:
       - name: gpu
         firstAvailable: [{name: three, deviceClassName: gpu, count: 3}, {name: one, deviceClassName: gpu}]
 """
+UNPRUNED = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: unpruned}
+spec:
+  devices:
+    requests:
+      - name: some
+        firstAvailable: [{name: many, deviceClassName: gpu, count: 32}, {name: one, deviceClassName: gpu}]
+      - {name: another, exactly: {deviceClassName: gpu}}
+    constraints: [{distinctAttribute: gpu.example.com/model}]
+"""
+"""A claim that may reach the limit of results, so nothing of its search is skipped."""
 SHARED = """
 apiVersion: v1
 kind: Pod
@@ -347,3 +360,22 @@ class TestBadInput:
         assert len(outcome.lines) == 41
         assert len(outcome.stderr.splitlines()) == 21
         assert outcome.stderr.splitlines()[-1] == "30 more don't fit"
+
+    def test_a_search_without_end_is_given_up(self) -> None:
+        """After a number of steps, which can be raised."""
+        outcome = allocate(documents(NODE_2, CLASS, UNPRUNED, CLAIM), "--steps", "1")
+        assert devices(outcome)["default/unpruned"] == ["-/-"]
+        assert outcome.status == 1
+        assert "no answer after" in outcome.stderr
+        assert "hint: allow more steps" in outcome.stderr
+        assert "no answer after" not in allocate(documents(NODE_2, CLASS, UNPRUNED)).stderr
+        assert allocate(CLAIM, "--steps", "0").status == 2
+
+    def test_names_in_files_cannot_change_the_terminal(self) -> None:
+        """What a file says is shown escaped."""
+        claim = CLAIM.replace("pair", '"\\u001b[31mred"')
+        for words in (("allocate",), ("explain", "\x1b[31mred")):
+            outcome = run(*words, "-f", "-", stdin=documents(SLICES, claim.replace("count: 2", "count: 3")).encode())
+            assert outcome.status == 1
+            assert "\x1b" not in outcome.stdout + outcome.stderr
+            assert "[31mred" in outcome.stdout

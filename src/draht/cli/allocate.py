@@ -11,6 +11,7 @@ from draht.cli.manifest_files import BAD_INPUT, bad_input, manifest_options, rea
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
+    from draht.allocator import Limits
     from draht.api.errors import DrahtError
     from draht.scheduler import Placement, Sequence
 
@@ -33,15 +34,22 @@ kubectl get resourceslices,deviceclasses,resourceclaims -A -o yaml | draht alloc
 
 @click.command(short_help="Decide which devices pods and claims get, from files.", help=_HELP)
 @manifest_options
-@click.option("--node", metavar="NODE", help="Try this node only.")
 @click.option("--policy", metavar="NAME", help="Which of several solutions to prefer.  [default: first-fit]")
 @output_option("table", "yaml", "json")
 @click.pass_context
 def allocate(
-    ctx: click.Context, /, *, files: tuple[str, ...], node: str | None, policy: str | None, output: str, **options: Any
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    node: str | None,
+    steps: int,
+    policy: str | None,
+    output: str,
+    **options: Any,
 ) -> None:
     """Read, decide, print."""
-    from draht.allocator import policies
+    from draht.allocator import Limits, policies
     from draht.cli.main import report
     from draht.manifests import ManifestError
     from draht.scheduler import Sequence
@@ -49,14 +57,16 @@ def allocate(
     with bad_input():
         cluster = read_cluster(files, **options)
         cluster.check_node(node)
-        sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=policies.named(policy))
+        preference = policies.named(policy)
+    limits = Limits(steps=steps)
+    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=preference, limits=lambda: limits)
     placements: list[Placement] = []
     complaints: list[DrahtError] = []
     for placement in sequence.place():
         placements.append(placement)
         # At once: what comes later may take away what would do.
         if not placement.fits and len(complaints) < _EXPLAINED:
-            complaints.append(_complaint(placement, sequence))
+            complaints.append(_complaint(placement, sequence, limits))
     if output != "table":
         claims = [each.claim for placement in placements for each in placement.claims if placement.fits]
         distinct = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
@@ -97,14 +107,14 @@ def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
                 )
 
 
-def _complaint(placement: Placement, sequence: Sequence) -> DrahtError:
+def _complaint(placement: Placement, sequence: Sequence, limits: Limits) -> DrahtError:
     """Why it doesn't fit, with everything placed that comes before it."""
     from draht.allocator.explain import explain
     from draht.api.errors import DrahtError
 
     error = placement.error
     if error is None:
-        found = explain(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
+        found = explain(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement), limits=limits)
         error = DrahtError(
             f"it doesn't fit: {found.summary}", hint=f"`draht explain` says more, for {_target(placement)}"
         )

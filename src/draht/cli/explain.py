@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draht.api.printable import printable_lines
 from draht.cli.manifest_files import BAD_INPUT, bad_input, manifest_options, read_cluster
 from draht.cli.output import emit, output_option
 
@@ -29,7 +30,6 @@ draht explain -f cluster.yaml claim/gpu -n team-a
 @click.command(short_help="Say why a pod or claim of manifests doesn't fit.", help=_HELP)
 @manifest_options
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod or claim.")
-@click.option("--node", metavar="NODE", help="Place everything on this node only.")
 @click.option("--alone", is_flag=True, help="Place nothing else first.")
 @output_option("text", "json", "yaml")
 @click.argument("target", metavar="[pod/|claim/]NAME")
@@ -41,12 +41,14 @@ def explain(
     files: tuple[str, ...],
     namespace: str,
     node: str | None,
+    steps: int,
     alone: bool,
     output: str,
     target: str,
     **options: Any,
 ) -> None:
     """Read, place what comes before, explain."""
+    from draht.allocator import Limits
     from draht.allocator.explain import explain as explained
     from draht.scheduler import Sequence
 
@@ -54,16 +56,19 @@ def explain(
         cluster = read_cluster(files, **options)
         cluster.check_node(node)
         name = _find(cluster.manifests, target, namespace)
-    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node)
+    limits = Limits(steps=steps)
+    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, limits=lambda: limits)
     placement = _placement(sequence, cluster.manifests, name, alone=alone)
     if placement.error is not None and not placement.claims:
         raise placement.error
     if placement.fits:
         found = None
     else:
-        found = explained(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement))
+        nodes = sequence.eligible(placement)
+        found = explained(sequence.snapshot, placement.unallocated, nodes=nodes, limits=limits)
     if output == "text":
-        click.echo(_fits(placement) if found is None else f"{placement.name} doesn't fit: {found.text()}")
+        text = _fits(placement) if found is None else f"{placement.name} doesn't fit: {found.text()}"
+        click.echo(printable_lines(text))
     else:
         emit(
             {"for": placement.name, "fits": True, "node": placement.node}

@@ -30,6 +30,8 @@ __all__ = ["BAD_INPUT", "Cluster", "bad_input", "expand", "manifest_options", "m
 
 BAD_INPUT = 2
 """Exit status when something couldn't be read."""
+STEPS = 1_000_000
+"""Search steps of one attempt, some seconds: a claim can be made so that no search ends."""
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -66,8 +68,16 @@ class Cluster:
 
 
 def manifest_options(command: _Command) -> _Command:
-    """``-f``, ``--profile``, ``--partitions``, ``--shares`` and ``--kubernetes``."""
+    """``-f``, ``--profile``, ``--partitions``, ``--shares``, ``--kubernetes``, ``--node`` and ``--steps``."""
     for option in (
+        click.option(
+            "--steps",
+            type=click.IntRange(min=1),
+            default=STEPS,
+            show_default=True,
+            help="Search steps that one node may take before it is given up.",
+        ),
+        click.option("--node", metavar="NODE", help="Try this node only."),
         click.option(
             "--kubernetes",
             metavar="1.NN",
