@@ -15,6 +15,7 @@ from draht.allocator import BudgetError, Limits, Snapshot
 from draht.allocator.errors import Failure
 from draht.allocator.problem import Problem, State
 from draht.allocator.prune.decide import PLAIN_STEPS, decide, prune
+from draht.allocator.prune.easy import Easy
 from draht.allocator.prune.strict import reason
 from draht.allocator.search import Solution, solve
 from draht.api.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -56,6 +57,7 @@ def _agree(seed: int, count: int) -> Counter[str]:
             continue
         assert found == expected, f"reproduce: allocator_generator.case({seed}, {index})"
         assert decide(problem, state, Limits(steps=STEPS)) == expected
+        outcomes["easy"] += Easy.of(problem) is not None
     return outcomes
 
 
@@ -65,6 +67,7 @@ def test_pruning_from_the_first_step_changes_nothing() -> None:
     assert outcomes["Solution"] > CASES // 10
     assert outcomes["NoneType"] > CASES // 10
     assert outcomes["Failure"]
+    assert outcomes["easy"] > CASES // 30
     assert not outcomes["gave up"]
 
 

@@ -1,7 +1,8 @@
 """How a problem is decided: cheap answers first, then upstream's search, then the pruned one.
 
-Owns: the order. Most calls end in a few steps of the plain search, so the pruned search, which costs more a step and
-needs a model first, starts only after `PLAIN_STEPS`; its first node looks at the numbers as a whole (rule 3).
+Owns: the order. A single request for devices without amounts needs no search (`easy`). Most other calls end in a few
+steps of the plain search, so the pruned search, which costs more a step and needs a model first, starts only after
+`PLAIN_STEPS`; its first node looks at the numbers as a whole (rule 3).
 A problem that must not be pruned (see `strict`) is searched in full.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draht.allocator.errors import BudgetError, Failure
+from draht.allocator.prune.easy import Easy
 from draht.allocator.prune.rules import DEFAULT, Rules
 from draht.allocator.prune.search import search
 from draht.allocator.prune.strict import reason
@@ -39,6 +41,12 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
     """
     if problem.failure is not None:
         return problem.failure
+    easy = problem.derived.get("easy", problem)
+    if easy is problem:
+        easy = problem.derived["easy"] = Easy.of(problem)
+    if easy is not None:
+        answer: Solution | None = easy.decide(state)
+        return answer
     if is_strict(problem) or (limits.steps is not None and limits.steps <= PLAIN_STEPS):
         return solve(problem, state, limits)
     try:
