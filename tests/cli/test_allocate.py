@@ -173,6 +173,13 @@ class TestAnswers:
         assert (outcome.status, outcome.stdout) == (0, "")
         assert outcome.stderr.splitlines()[0] == "there is nothing to allocate"
 
+    def test_a_claim_for_nothing_has_its_row(self) -> None:
+        """It fits, and nothing of the input goes unmentioned."""
+        empty = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: empty}\nspec: {}\n"
+        outcome = allocate(documents(SLICES, empty))
+        assert outcome.status == 0
+        assert outcome.lines[1].endswith("no devices are asked for")
+
 
 class TestClusters:
     def test_devices_of_allocated_claims_are_held(self) -> None:

@@ -91,20 +91,23 @@ def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
     for placement in placements:
         if not placement.fits:
             yield placement.name, "", "", "", "", "", "doesn't fit" if placement.error is None else "error"
-        for each in placement.claims if placement.fits else ():
-            assert each.claim.status.allocation is not None
-            for result in each.claim.status.allocation.devices.results:
-                taken = ", ".join(f"{name} {amount}" for name, amount in (result.consumed_capacity or {}).items())
-                notes = [taken, "admin access" if result.admin_access else ""]
-                yield (
-                    placement.name,
-                    placement.node,
-                    result.request,
-                    result.driver,
-                    result.pool,
-                    result.device,
-                    ", ".join(filter(None, notes)),
-                )
+            continue
+        allocations = [each.claim.status.allocation for each in placement.claims]
+        results = [result for each in allocations if each is not None for result in each.devices.results]
+        if not results:
+            yield placement.name, placement.node, "", "", "", "", "no devices are asked for"
+        for result in results:
+            taken = ", ".join(f"{name} {amount}" for name, amount in (result.consumed_capacity or {}).items())
+            notes = [taken, "admin access" if result.admin_access else ""]
+            yield (
+                placement.name,
+                placement.node,
+                result.request,
+                result.driver,
+                result.pool,
+                result.device,
+                ", ".join(filter(None, notes)),
+            )
 
 
 def _complaint(placement: Placement, sequence: Sequence, limits: Limits) -> DrahtError:
