@@ -13,7 +13,17 @@ from typing import Any
 
 import msgspec
 
-from draht.allocator import BudgetError, FatalError, Features, Limits, NodeError, Snapshot, allocate, find
+from draht.allocator import (
+    AllocatorError,
+    BudgetError,
+    FatalError,
+    Features,
+    Limits,
+    NodeError,
+    Snapshot,
+    allocate,
+    find,
+)
 from draht.allocator.allocation import node_error
 from draht.allocator.errors import Failure
 from draht.allocator.problem import Problem, State
@@ -125,7 +135,13 @@ def _found(snapshot: Snapshot, claims: Claims, node: str) -> Results:
     fit = find(snapshot, claims, limits=LIMITS)
     if error := fit.errors.get(node):
         raise error
-    return fit.results(list(snapshot.nodes).index(node))
+    index = list(snapshot.nodes).index(node)
+    if index not in fit.indexes():
+        return None
+    try:
+        return fit.results(index)
+    except AllocatorError as error:
+        raise AssertionError(f"{node} fits, but has no results: {error}") from error
 
 
 MODES: dict[str, Way] = {

@@ -10,6 +10,7 @@ business; here errors are told beside the nodes that fit.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
 from draht.allocator.allocation import node_error
@@ -18,7 +19,8 @@ from draht.allocator.outcome import Outcome, outcome_of, state_of
 from draht.allocator.policy import Policy, View, preferred
 from draht.allocator.problem import Problem, State
 from draht.allocator.projection import Fleet, Grouping
-from draht.allocator.result import results
+from draht.allocator.prune.decide import easy_of
+from draht.allocator.result import results, unjoined
 from draht.allocator.search import NO_LIMITS, Limits, Solution
 
 if TYPE_CHECKING:
@@ -43,6 +45,15 @@ _CATCH_UP: Final = 512
 """More changed nodes than that are judged by kind, all at once."""
 
 
+class Unasked(Enum):
+    """Stands for an outcome of which only the verdict is known."""
+
+    UNASKED = "unasked"
+
+
+_UNASKED: Final = Unasked.UNASKED
+
+
 @final
 class PlanFit:
     """What is known about one plan on a fleet.
@@ -61,7 +72,7 @@ class PlanFit:
         self._problems: list[Problem | None] = []
         # By kind; None where nobody has looked yet.
         self._codes: list[int] = []
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[Outcome | Unasked] = []
         self._seen = -1
         # Whether some verdict is missing for want of time or steps.
         self._undecided = False
@@ -103,9 +114,11 @@ class PlanFit:
     def outcome(self, node: int, limits: Limits = NO_LIMITS) -> Outcome:
         """How the plan is decided on a node."""
         kind = self._grouping.kinds[node]
-        if kind >= len(self._codes) or self._codes[kind] < 0:
+        if kind >= len(self._codes) or self._codes[kind] < 0 or self._outcomes[kind] is _UNASKED:
             self._judge(kind, node, limits)
-        return self._outcomes[kind]
+        outcome = self._outcomes[kind]
+        assert outcome is None or not isinstance(outcome, Unasked)
+        return outcome
 
     def first(self) -> int | None:
         """The index of the first node on which the claims fit."""
@@ -217,6 +230,9 @@ class PlanFit:
             outcome = outcome_of(problem, row, held, self._fleet.usage, limits)
         except BudgetError as error:
             outcome, problem = error, None
+        if isinstance(outcome, Solution) and problem is not None and any(pool.crowded for pool in row.usable):
+            # The frames of such rows tell which devices are meant, so the verdict is that of every node of the kind.
+            outcome = unjoined(row, problem, outcome) or outcome
         outcomes[kind] = outcome
         if isinstance(outcome, Solution):
             code = FITS
@@ -230,6 +246,26 @@ class PlanFit:
             self._undecided = True
             return code
         codes[kind] = code
+        return code
+
+    def _glance(self, kind: int, node: int, limits: Limits) -> int:
+        """The verdict about a kind, without the solution where it can be had for less."""
+        group, held = self._grouping.table[kind]
+        if not isinstance(held, int) or self._fleet.rows[node].error is not None:
+            return self._judge(kind, node, limits)
+        try:
+            problem = self._problem(group, limits)
+        except BudgetError:
+            return self._judge(kind, node, limits)
+        easy = None if problem.failure is not None or problem.has_invalid else easy_of(problem)
+        if easy is None:
+            return self._judge(kind, node, limits)
+        codes, outcomes = self._codes, self._outcomes
+        while kind >= len(codes):
+            codes.append(-1)
+            outcomes.append(None)
+        outcomes[kind] = _UNASKED
+        code = codes[kind] = FITS if easy.fits(held) else NONE
         return code
 
     def _catch_up(self, limits: Limits) -> None:
@@ -254,7 +290,7 @@ class PlanFit:
         # Of each kind the first node, in the order of nodes, so that errors and limits meet the first nodes first.
         for kind, node in dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True)).items():
             known = self._codes[kind] if kind < len(self._codes) else -1
-            codes[kind] = known if known >= 0 else self._judge(kind, node, limits)
+            codes[kind] = known if known >= 0 else self._glance(kind, node, limits)
         if len(codes) == 1:
             self.verdicts = bytearray([next(iter(codes.values()))]) * len(kinds)
         else:

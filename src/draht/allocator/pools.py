@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from draht.api.quantity import Quantity
-    from draht.api.resource import Device, DeviceTaint, ResourceSlice
+    from draht.api.resource import Device, DeviceTaint, ResourceSlice, ResourceSliceSpec
 
 __all__ = ["Pool", "PoolId", "PoolStatus", "Reach", "blocking_taints", "pool_id"]
 
@@ -191,7 +191,25 @@ class Pool:
             (name, tuple((n, str(v)) for n, v in counters.items())) for name, counters in self.counter_sets.items()
         )
         grouped = any(c.compatibility_groups for device in self.others for c in device.consumes_counters)
-        return intern(("pool", self.id.driver, self.status, sets, tuple(parts), grouped))
+        return intern(("pool", self.id.driver, self.status, sets, tuple(parts), self._crowded(), grouped))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a node selector has several terms, which makes the result of a solution fail."""
+        return bool(self.frame.values[5])
+
+    def _crowded(self) -> tuple[tuple[bool, bool], ...]:
+        """For each device whether its selector has several terms and whether it pins; empty where none has several."""
+        sources: dict[int, Any] = {id(piece): piece.spec for piece in self.slices}
+        if self.reach is not None:
+            sources |= {id(device): device for device in self.devices}
+        if not any(_terms(source) > 1 for source in sources.values()):
+            return ()
+        parts = []
+        for device, piece in zip(self.devices, self.slices, strict=True):
+            source = device if piece.spec.per_device_node_selection else piece.spec
+            parts.append((_terms(source) > 1, source.node_name is not None or bool(device.binds_to_node)))
+        return tuple(parts)
 
     def __repr__(self) -> str:
         return f"Pool({self.id}, {self.status.value}, {len(self.devices)} devices)"
@@ -199,6 +217,10 @@ class Pool:
 
 # Not shared, no conditions, no skipped operations, no taints, on every node of the slice, consuming nothing, readable.
 _PLAIN: Final = (False, False, False, (), True, (), None)
+
+
+def _terms(source: Device | ResourceSliceSpec) -> int:
+    return 0 if source.node_selector is None else len(source.node_selector.node_selector_terms)
 
 
 def _lookup(values: Mapping[str, Any], name: str, driver: str) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from draht.allocator.config import configuration
+from draht.allocator.errors import Failure, FatalError
 from draht.allocator.node_selector import joint_selector
 from draht.api.resource import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from draht.api.core.scheduling import NodeSelector
     from draht.api.resource import Device, DeviceClass, ResourceClaim, ResourceSlice
 
-__all__ = ["results"]
+__all__ = ["results", "unjoined"]
 
 _NAMESPACE = UUID("6d1f5a2e-9c0b-5e43-8a77-0d6b0f6f4c11")
 
@@ -65,6 +66,18 @@ def results(
         given = DeviceAllocationResult(results=devices, config=config)
         found.append(AllocationResult(devices=given, node_selector=selector))
     return tuple(found)
+
+
+def unjoined(row: Row, problem: Problem, solution: Solution) -> Failure | None:
+    """Why a solution has no result: the node selectors of a claim's devices can't be joined. None if they can."""
+    plan = problem.plan
+    for number in range(len(plan.claims)):
+        positions = [position for which, position in solution.taken if plan.alternatives[which].claim == number]
+        try:
+            joint_selector([(row.device(at), row.slice(at)) for at in positions], row.node.metadata.name, "")
+        except FatalError as error:
+            return Failure(error.kind, error.message, number, hint=error.hint)
+    return None
 
 
 _Part = tuple[
