@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cdi_command import Outcome, run
+from cdi_command import Outcome, run, script
 from cli_cluster import CLAIM, CLASS, HOLDER, NODE_1, NODE_2, PODS, RULE, SLICES, as_list
 from draht.api.reader import read_text
 from draht.api.resource import ResourceClaim
@@ -292,6 +293,19 @@ class TestBadInput:
             "hint: rename one of them or leave it out",
             f"error: {tmp_path}/b.yaml:18:12: DeviceClass gpu is there twice",
             "hint: rename one of them or leave it out",
+        ]
+
+    def test_standard_input_may_be_closed_or_empty(self) -> None:
+        """Both are told; neither is everything fine."""
+        closed = subprocess.run(
+            ["bash", "-c", f"{script()} allocate -f - <&-"], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (closed.returncode, closed.stdout) == (2, "")
+        assert closed.stderr.startswith("error: <stdin>: ")
+        assert allocate("").stderr.splitlines() == [
+            "warning: <stdin>: it holds no objects",
+            "there is nothing to allocate",
+            "hint: give files with pods that name claims, or with claims",
         ]
 
     def test_an_object_without_a_name_has_its_place(self) -> None:

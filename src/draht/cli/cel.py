@@ -14,7 +14,7 @@ import click
 
 from draht.api.errors import DrahtError
 from draht.api.printable import printable, printable_lines
-from draht.cli.manifest_files import BAD_INPUT, bad_input, expand
+from draht.cli.manifest_files import BAD_INPUT, bad_input, read_manifests, tell_problems
 from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
@@ -173,16 +173,12 @@ def _slices(
 ) -> tuple[list[ResourceSlice], str | None, bool]:
     """The slices, the name of the machine that is simulated, and whether a file couldn't be read in part."""
     from draht.api.conversion import to_v1
-    from draht.api.reader import read_files
     from draht.api.resource import ResourceSlice
     from draht.driver.slices import publish
     from draht.hardware.simulated import from_profile
 
-    read = read_files(expand(files), stdin=sys.stdin.buffer)
-    for problem in read.problems:
-        click.echo(printable_lines(f"{'warning' if problem.warning else 'error'}: {problem}"), err=True)
-        if problem.hint:
-            click.echo(printable_lines(f"hint: {problem.hint}"), err=True)
+    read = read_manifests(files)
+    tell_problems(read)
     objects = (to_v1(each.object) for each in read.objects)
     slices = [each for each in objects if isinstance(each, ResourceSlice)]
     simulated = None

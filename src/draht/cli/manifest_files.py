@@ -22,11 +22,21 @@ from draht.api.printable import printable_lines
 if TYPE_CHECKING:
     from draht.allocator import Snapshot
     from draht.api.meta import Object
-    from draht.api.reader import Located
+    from draht.api.reader import Located, ReadResult
     from draht.driver.slices import Published
     from draht.manifests import ManifestError, Manifests
 
-__all__ = ["BAD_INPUT", "Cluster", "bad_input", "expand", "manifest_options", "manifests_of", "read_cluster"]
+__all__ = [
+    "BAD_INPUT",
+    "STEPS",
+    "Cluster",
+    "bad_input",
+    "manifest_options",
+    "manifests_of",
+    "read_cluster",
+    "read_manifests",
+    "tell_problems",
+]
 
 BAD_INPUT = 2
 """Exit status when something couldn't be read."""
@@ -109,7 +119,7 @@ def bad_input() -> Iterator[None]:
         raise
 
 
-def expand(files: Sequence[str]) -> Iterator[str]:
+def _expand(files: Sequence[str]) -> Iterator[str]:
     """Each file, and the YAML and JSON files of each directory in the order of their names."""
     for file in files:
         if file != "-" and os.path.isdir(file):  # noqa: PTH112 — Path.is_dir raises if it may not look
@@ -122,6 +132,26 @@ def expand(files: Sequence[str]) -> Iterator[str]:
             yield from map(str, found)
         else:
             yield file
+
+
+def read_manifests(files: Sequence[str]) -> ReadResult:
+    """Read files, directories and, for ``-``, standard input.
+
+    Raises:
+        DrahtError: A directory can't be listed, or has no manifests.
+    """
+    from draht.api.reader import read_files
+
+    # A process may have been started with standard input closed.
+    return read_files(_expand(files), stdin=None if sys.stdin is None else sys.stdin.buffer)
+
+
+def tell_problems(read: ReadResult) -> None:
+    """Print what is wrong with files, on stderr."""
+    for problem in read.problems:
+        path = f"{problem.path}: " if problem.path else ""
+        what = "warning" if problem.warning else "error"
+        _tell(f"{problem.where}: {path}{problem.message}", problem.hint, what=what)
 
 
 def manifests_of(found: Iterable[Located], *, tell: Callable[[ManifestError], None] | None = None) -> Manifests:
@@ -164,15 +194,13 @@ def read_cluster(
     from draht.allocator import Features, Snapshot
     from draht.api.core import Node
     from draht.api.meta import ObjectMeta
-    from draht.api.reader import read_files
     from draht.driver.slices import publish
     from draht.hardware.simulated import from_profile
 
     if not files:
         raise click.UsageError("say with -f which manifests to read")
-    read = read_files(expand(files), stdin=sys.stdin.buffer)
-    for problem in read.problems:
-        _tell(str(problem), problem.hint, what="warning" if problem.warning else "error")
+    read = read_manifests(files)
+    tell_problems(read)
     refused: list[ManifestError] = []
     manifests = manifests_of(read.objects, tell=refused.append)
     for error in refused:

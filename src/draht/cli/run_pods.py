@@ -86,11 +86,10 @@ def read_pods(files: Sequence[str]) -> Manifests:
     Raises:
         DrahtError: Something can't be read, or there is no pod.
     """
-    from draht.api.reader import read_files
-    from draht.cli.manifest_files import expand, manifests_of
+    from draht.cli.manifest_files import manifests_of, read_manifests
     from draht.manifests import pod_claims
 
-    read = read_files(expand(files), stdin=sys.stdin.buffer)
+    read = read_manifests(files)
     if read.errors:
         first, *more = read.errors
         raise DrahtError(
