@@ -187,7 +187,7 @@ def test_equal_nodes_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return decide(problem, state, limits)
 
     monkeypatch.setattr(outcome, "decide", counted)
-    claims = claims_of(random.Random(3), 0)
+    claims = (*claims_of(random.Random(3), 0), *claims_of(random.Random(3), 1))
     assert len(find(snapshot, claims)) == 200
     assert len(searched) == 1
     find(snapshot, claims)

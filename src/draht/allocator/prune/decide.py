@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from draht.allocator.prune.model import Model, Root
     from draht.allocator.prune.search import Found
 
-__all__ = ["PLAIN_STEPS", "decide", "is_strict", "prune", "searched"]
+__all__ = ["PLAIN_STEPS", "decide", "easy_of", "is_strict", "prune", "searched"]
 
 PLAIN_STEPS: Final = 64
 """Steps of the plain search before the pruned one takes over."""
@@ -41,12 +41,9 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
     """
     if problem.failure is not None:
         return problem.failure
-    easy = problem.derived.get("easy", problem)
-    if easy is problem:
-        easy = problem.derived["easy"] = Easy.of(problem)
+    easy = easy_of(problem)
     if easy is not None:
-        answer: Solution | None = easy.decide(state)
-        return answer
+        return easy.decide(state)
     if is_strict(problem) or (limits.steps is not None and limits.steps <= PLAIN_STEPS):
         return solve(problem, state, limits)
     try:
@@ -55,6 +52,15 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
         if limits.deadline is not None and limits.deadline():
             raise
     return prune(problem, state, limits)
+
+
+def easy_of(problem: Problem) -> Easy | None:
+    """The problem as one that needs no search, None if it isn't."""
+    easy = problem.derived.get("easy", problem)
+    if easy is problem:
+        easy = problem.derived["easy"] = Easy.of(problem)
+    assert easy is None or isinstance(easy, Easy)
+    return easy
 
 
 def is_strict(problem: Problem) -> bool:

@@ -65,6 +65,21 @@ class Easy:
             alternative.index, choice.count, choice.candidates & table.allowed(table.initial, source), table.share
         )
 
+    def fits(self, used: int) -> bool:
+        """Whether there is a solution where these devices are held and nothing else is."""
+        free = self.candidates & ~used
+        if free.bit_count() < self.count:
+            return False
+        if not self.share or self.count == 1:
+            return True
+        while free:
+            low = free & -free
+            alike = free & self.share[low.bit_length() - 1] | low
+            if alike.bit_count() >= self.count:
+                return True
+            free &= ~alike
+        return False
+
     def decide(self, state: State) -> Solution | None:
         """The first solution, or None."""
         free = self.candidates & ~state.used & ~state.barred
