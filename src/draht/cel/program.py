@@ -39,7 +39,8 @@ from draht.cel.mentions import exact_path
 from draht.cel.messages import message
 from draht.cel.reference import Checked, Reference
 from draht.cel.tracking import ATTRIBUTE, LIST_COST, MAP_COST, STRUCT_COST, Meter
-from draht.cel.values import MISSING
+from draht.cel.types import Type
+from draht.cel.values import MISSING, Optional
 from draht.cel.walk import children, descendants, finish
 
 __all__ = ["Program"]
@@ -316,6 +317,8 @@ class _Compiler:
         if len(overloads) > 1:
             candidates = self._environment.functions[name].overloads
         call = bound(name, [overload for overload in candidates if len(overload.parameters) == len(arguments)])
+        if name in _PATTERN_FUNCTIONS and len(arguments) > 1 and type(arguments[1].constant) is str:
+            call = _reading_text(call)
         if len(overloads) == 1:
             arguments = [_demanded(name, position, argument) for position, argument in enumerate(arguments)]
         constant = constants[1] if name == "@in" and arguments[1].early else MISSING
@@ -423,6 +426,17 @@ def _whole_frame(frame: Any) -> Any:
 
 def _first_of_frame(frame: Any) -> Any:
     return frame[0]
+
+
+def _reading_text(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Upstream's code for a known pattern takes the text out of an optional, and the name of a type for one."""
+
+    def called(text: Any, *rest: Any) -> Any:
+        while type(text) is Optional and text.has_value:
+            text = text.value
+        return call(text.name if type(text) is Type else text, *rest)
+
+    return called
 
 
 def _stops(overloads: Sequence[Overload], candidates: Sequence[Overload], arguments: int) -> bool:
