@@ -6,6 +6,8 @@ change can't affect, and says which nodes it may affect (`Snapshot.touched`), so
 looking at those only.
 
 It doesn't know time: claims that are decided but not yet written are given like any other, with their allocation.
+
+Length: which change keeps which cache is one argument; a change apart from the caches would lack its reason.
 """
 
 from __future__ import annotations
