@@ -251,7 +251,8 @@ class PlanFit:
     def _glance(self, kind: int, node: int, limits: Limits) -> int:
         """The verdict about a kind, without the solution where it can be had for less."""
         group, held = self._grouping.table[kind]
-        if not isinstance(held, int) or self._fleet.rows[node].error is not None:
+        row = self._fleet.rows[node]
+        if not isinstance(held, int) or row.error is not None or any(pool.crowded for pool in row.usable):
             return self._judge(kind, node, limits)
         try:
             problem = self._problem(group, limits)

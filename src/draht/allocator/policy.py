@@ -17,6 +17,7 @@ from draht.allocator.errors import BudgetError
 from draht.allocator.prune.decide import is_strict, searched
 from draht.allocator.prune.model import Choice, Model, Root, Rule
 from draht.allocator.prune.translate import model_of, root_of
+from draht.allocator.result import unjoined
 from draht.allocator.search import NO_LIMITS, Limits, Solution
 
 if TYPE_CHECKING:
@@ -105,7 +106,11 @@ def preferred(
             here.append((which, order[found.taken[start][1]]))
             start += 1
         taken += sorted(here)
-    return Solution(found.chosen, tuple(taken))
+    preference = Solution(found.chosen, tuple(taken))
+    if any(pool.crowded for pool in row.usable) and unjoined(row, problem, preference) is not None:
+        # Its devices can't be used together on any node; upstream's can, or are an error whatever is preferred.
+        return solution
+    return preference
 
 
 def renumbered(model: Model, root: Root, order: Sequence[int]) -> tuple[Model, Root]:
