@@ -44,6 +44,8 @@ DEVIATIONS = re.compile(
     r"|(?=.*(duration|double)).*\\[0-9xXuU]"  # the same in other words
 )
 """Where cel-go and cel-cpp differ; draht does what cel-go does, which test_differential shows."""
+SPECIAL = {"+Inf": "inf", "-Inf": "-inf", "NaN": "nan"}
+"""How cel-go and cel-cpp write the numbers that are none; on both sides, because a literal may be such a text too."""
 ERROR = "error"
 REFUSED = "refused"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -68,8 +70,7 @@ def _plain(value: Any) -> Any:
         case bool():
             return value
         case str():
-            # The two write infinity differently.
-            return {"+Inf": "inf", "-Inf": "-inf", "NaN": "nan"}.get(value, value)
+            return SPECIAL.get(value, value)
         case UInt():
             return ("uint", int(value))
         case int():
@@ -118,6 +119,8 @@ def _plain_of_cpp(value: Any) -> Any:
             return [_plain_of_cpp(item) for item in content]
         case "MAP":
             return ("map", {repr(key): _plain_of_cpp(item) for key, item in content.items()})
+        case "STRING":
+            return SPECIAL.get(content, content)
         case _:
             return content
 
