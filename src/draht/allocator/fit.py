@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, final
 from draht.allocator.allocation import node_error
 from draht.allocator.errors import AllocatorError, BudgetError, Failure
 from draht.allocator.outcome import Outcome, outcome_of, state_of
+from draht.allocator.outline import outlined
 from draht.allocator.policy import Policy, View, preferred
-from draht.allocator.problem import Problem, State
 from draht.allocator.projection import Fleet, Grouping
 from draht.allocator.prune.decide import easy_of
 from draht.allocator.result import results, unjoined
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from draht.allocator.plan import Plan
+    from draht.allocator.problem import Problem, State
+    from draht.allocator.prune.easy import Easy
     from draht.allocator.row import Row
     from draht.allocator.snapshot import Snapshot
     from draht.api.resource import AllocationResult, ResourceClaim
@@ -212,7 +214,9 @@ class PlanFit:
             problems.append(None)
         problem = problems[group]
         if problem is None:
-            problem = problems[group] = Problem.of(self.plan, self._grouping.rows[group], limits.deadline)
+            grouping = self._grouping
+            columns = dict(zip(grouping.mentions, grouping.columns[group], strict=True))
+            problem = problems[group] = outlined(self.plan, grouping.rows[group], columns, limits.deadline)
         return problem
 
     def _judge(self, kind: int, node: int, limits: Limits) -> int:
@@ -248,26 +252,16 @@ class PlanFit:
         codes[kind] = code
         return code
 
-    def _glance(self, kind: int, node: int, limits: Limits) -> int:
-        """The verdict about a kind, without the solution where it can be had for less."""
-        group, held = self._grouping.table[kind]
-        row = self._fleet.rows[node]
-        if not isinstance(held, int) or row.error is not None or any(pool.crowded for pool in row.usable):
-            return self._judge(kind, node, limits)
+    def _easy(self, group: int, limits: Limits) -> Easy | None:
+        """The problem of a group where verdicts can be had without solutions."""
+        row = self._grouping.rows[group]
+        if row.error is not None or any(pool.crowded for pool in row.usable):
+            return None
         try:
             problem = self._problem(group, limits)
         except BudgetError:
-            return self._judge(kind, node, limits)
-        easy = None if problem.failure is not None or problem.has_invalid else easy_of(problem)
-        if easy is None:
-            return self._judge(kind, node, limits)
-        codes, outcomes = self._codes, self._outcomes
-        while kind >= len(codes):
-            codes.append(-1)
-            outcomes.append(None)
-        outcomes[kind] = _UNASKED
-        code = codes[kind] = FITS if easy.fits(held) else NONE
-        return code
+            return None
+        return None if problem.failure is not None or problem.has_invalid else easy_of(problem)
 
     def _catch_up(self, limits: Limits) -> None:
         journal = self._fleet.journal
@@ -286,16 +280,37 @@ class PlanFit:
         self._seen = len(journal)
 
     def _judge_all(self, limits: Limits) -> None:
-        kinds = self._grouping.kinds
-        codes: dict[int, int] = {}
-        # Of each kind the first node, in the order of nodes, so that errors and limits meet the first nodes first.
-        for kind, node in dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True)).items():
-            known = self._codes[kind] if kind < len(self._codes) else -1
-            codes[kind] = known if known >= 0 else self._glance(kind, node, limits)
-        if len(codes) == 1:
-            self.verdicts = bytearray([next(iter(codes.values()))]) * len(kinds)
+        kinds, table = self._grouping.kinds, self._grouping.table
+        codes, outcomes = self._codes, self._outcomes
+        missing = len(table) - len(codes)
+        codes += [-1] * missing
+        outcomes += [None] * missing
+        easies: dict[int, Easy | None] = {}
+        hard: list[int] = []
+        # In the order of nodes, so that limits are met by the first nodes first.
+        asked = dict.fromkeys(kinds)
+        for kind in asked:
+            if codes[kind] >= 0:
+                continue
+            group, held = table[kind]
+            if group not in easies:
+                easies[group] = self._easy(group, limits)
+            easy = easies[group]
+            if easy is None or not isinstance(held, int):
+                hard.append(kind)
+                continue
+            outcomes[kind] = _UNASKED
+            codes[kind] = FITS if easy.fits(held) else NONE
+        verdicts = codes
+        if hard:
+            verdicts = codes.copy()
+            first = dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True))
+            for kind in hard:
+                verdicts[kind] = self._judge(kind, first[kind], limits)
+        if len(asked) == 1:
+            self.verdicts = bytearray([verdicts[kinds[0]]]) * len(kinds)
         else:
-            self.verdicts = bytearray(map(codes.__getitem__, kinds))
+            self.verdicts = bytearray(map(verdicts.__getitem__, kinds))
 
 
 @final

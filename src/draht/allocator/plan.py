@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan"]
 
+_CACHED_VERDICTS = 65536
+
 
 @final
 class Plan:
@@ -49,21 +51,29 @@ class Plan:
         alternatives: Of all requests, in order.
         attributes: Fully qualified names of attributes that expressions mention.
         capacities: Likewise of capacities.
+        expressions: All selectors, each once.
+        derives: Whether there are derived attributes.
         patterns: Attributes that constraints compare.
         everything: Whether an expression looks at a device as a whole.
         needs_capacity: Whether amounts decide (the consumable capacity feature).
+        asks_amounts: Whether a request says how much of a capacity it wants.
         straight: Whether every request wants a number of devices in one way: no lists, no mode All.
     """
 
     __slots__ = (
         "__weakref__",
+        "accepted",
         "alternatives",
+        "asks_amounts",
         "attributes",
         "capacities",
         "claims",
+        "derives",
         "everything",
+        "expressions",
         "features",
         "needs_capacity",
+        "outlines",
         "patterns",
         "problems",
         "requests",
@@ -97,7 +107,9 @@ class Plan:
             attributes |= expression.attributes
             capacities |= expression.capacities
             everything = everything or expression.everything
-        if any(a.derived for a in self.alternatives):
+        self.expressions = tuple(dict.fromkeys(t.expression for a in self.alternatives for t in a.tests))
+        self.derives = any(a.derived for a in self.alternatives)
+        if self.derives:
             # Own values are compared with derived ones, so a pattern is not enough.
             attributes |= {c.attribute for claim in self.claims for c in claim.constraints}
         self.attributes = tuple(sorted(attributes))
@@ -105,24 +117,35 @@ class Plan:
         self.everything = everything
         self.patterns = tuple(sorted({c.attribute for claim in self.claims for c in claim.constraints}))
         self.needs_capacity = features.consumable_capacity
+        self.asks_amounts = any(a.amounts for a in self.alternatives)
         self.straight = all(
             not r.prioritised and self.alternatives[r.alternatives[0]].mode is Mode.EXACT for r in self.requests
         )
-        # Caches: what follows from the plan and a key. Problems by `key`, verdicts of expressions by what they mention.
+        # Caches: what follows from the plan and a key. Problems by `key` and by outline, verdicts of expressions by
+        # what is mentioned of a device, and accepted positions by what is mentioned of a row.
         self.problems: dict[Hashable, Any] = {}
+        self.outlines: dict[Hashable, Any] = {}
         self.verdicts: dict[Any, dict[Any, Any]] = {}
+        self.accepted: dict[Any, dict[Any, int | None]] = {}
+
+    def verdicts_of(self, expression: Expression | Derivation) -> dict[Any, Any]:
+        """What is known that an expression says about devices, to be added to."""
+        known = self.verdicts.get(expression)
+        if known is None or len(known) > _CACHED_VERDICTS:
+            known = self.verdicts[expression] = {}
+        return known
 
     def key(self, row: Row) -> tuple[Hashable, ...]:
         """What the plan depends on in a row: unique objects, so that equal keys mean the same `Problem`.
 
-        The parts are, in this order: `Row.frame`, `Row.capacities()` where `needs_capacity`, `Row.contents()` where
-        `everything`, `Row.attribute(name)` for `attributes`, `Row.capacity(name)` for `capacities`, and
-        `Row.pattern(name, lists)` for `patterns`.
+        The parts are, in this order: `Row.frame`; where `needs_capacity`, `Row.capacities()` or, unless `asks_amounts`,
+        `Row.amounts()`; `Row.contents()` where `everything`; `Row.attribute(name)` for `attributes`;
+        `Row.capacity(name)` for `capacities`; `Row.pattern(name, lists)` for `patterns`.
         """
         lists = self.features.list_type_attributes
         parts: list[Hashable] = [row.frame]
         if self.needs_capacity:
-            parts.append(row.capacities())
+            parts.append(row.capacities() if self.asks_amounts else row.amounts())
         if self.everything:
             parts.append(row.contents())
         parts += [row.attribute(name) for name in self.attributes]

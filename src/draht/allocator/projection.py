@@ -35,7 +35,7 @@ def mentions(plan: Plan, unique: frozenset[str] = frozenset()) -> tuple[Key, ...
     """The columns of `Plan.key`, in its order; verdicts in place of attributes that are unique to a device."""
     keys: list[Key] = [("frame", None)]
     if plan.needs_capacity:
-        keys.append(("capacities", None))
+        keys.append(("capacities" if plan.asks_amounts else "amounts", None))
     judged = bool(unique) and (plan.everything or not unique.isdisjoint(plan.attributes))
     if judged and any(alternative.derived for alternative in plan.alternatives):
         judged = False
@@ -62,6 +62,7 @@ _KEPT_JOURNAL = 65536
 _READERS: dict[str, Callable[[Row, Any], Hashable]] = {
     "frame": lambda row, _: row.frame,
     "capacities": lambda row, _: row.capacities(),
+    "amounts": lambda row, _: row.amounts(),
     "contents": lambda row, _: row.contents(),
     "attribute": lambda row, name: row.attribute(name),
     "capacity": lambda row, name: row.capacity(name),
@@ -95,7 +96,8 @@ def held_on(row: Row, usage: Usage) -> Hashable:
             shares.append(
                 tuple([device.consumes_counters and str(device) for device in pool.others if taken.holds(device.name)])
             )
-    return (used, *shares) if shares else used
+    # Of a device that is shared no longer its capacity tells whether what is left suffices.
+    return (used, row.capacities(), *shares) if shares else used
 
 
 @final
@@ -106,20 +108,30 @@ class Grouping:
 
     Attributes:
         groups: For each node the number of its group.
+        mentions: What the plans mention, in the order of columns.
+        columns: For each group its columns.
         rows: For each group the row of one of its nodes.
         kinds: For each node the number of its kind.
         table: For each kind its group and what is held.
     """
 
-    __slots__ = ("_group_numbers", "_kind_numbers", "groups", "kinds", "rows", "table")
+    __slots__ = ("_group_numbers", "_kind_numbers", "columns", "groups", "kinds", "mentions", "rows", "table")
 
-    def __init__(self, keys: Sequence[Hashable], rows: Sequence[Row], held: Sequence[Hashable]) -> None:
+    def __init__(
+        self,
+        mentions: tuple[Key, ...],
+        keys: Sequence[tuple[Hashable, ...]],
+        rows: Sequence[Row],
+        held: Sequence[Hashable],
+    ) -> None:
+        self.mentions = mentions
         self.rows: list[Row] = []
         self.table: list[tuple[int, Hashable]] = []
         self._group_numbers: dict[Hashable, int] = {}
         self._kind_numbers: dict[tuple[int, Hashable], int] = {}
         first = dict(zip(reversed(keys), reversed(rows), strict=True))
         self._group_numbers = {key: number for number, key in enumerate(first)}
+        self.columns = list(first)
         self.rows = list(first.values())
         self.groups = list(map(self._group_numbers.__getitem__, keys))
         pairs = list(zip(self.groups, held, strict=True))
@@ -132,17 +144,20 @@ class Grouping:
         new = object.__new__(Grouping)
         new.groups = self.groups.copy()
         new.kinds = self.kinds.copy()
+        new.mentions = self.mentions
+        new.columns = self.columns.copy()
         new.rows = self.rows.copy()
         new.table = self.table.copy()
         new._group_numbers = self._group_numbers.copy()
         new._kind_numbers = self._kind_numbers.copy()
         return new
 
-    def move(self, node: int, key: Hashable, row: Row, held: Hashable) -> None:
+    def move(self, node: int, key: tuple[Hashable, ...], row: Row, held: Hashable) -> None:
         """A node has another row."""
         number = self._group_numbers.get(key)
         if number is None:
             number = self._group_numbers[key] = len(self.rows)
+            self.columns.append(key)
             self.rows.append(row)
         self.groups[node] = number
         self.hold(node, held)
@@ -240,7 +255,7 @@ class Fleet:
             if len(self._groupings) >= _KEPT_GROUPINGS:
                 self._drop(next(iter(self._groupings)))
             columns = [self.column(key) for key in keys]
-            known = self._groupings[keys] = Grouping(list(zip(*columns, strict=True)), self.rows, self.held)
+            known = self._groupings[keys] = Grouping(keys, list(zip(*columns, strict=True)), self.rows, self.held)
         return known
 
     def _drop(self, keys: tuple[Key, ...]) -> None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, final
 
 from draht.allocator.column import Column, intern
 from draht.allocator.pools import Pool, PoolStatus
+from draht.api.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
     from draht.allocator.errors import FatalError
     from draht.api.core.node import Node
     from draht.api.resource import Device, ResourceSlice
 
-__all__ = ["DeviceId", "Row"]
+__all__ = ["DeviceId", "Row", "amounts_of"]
 
 
 class DeviceId(tuple[str, str, str]):
@@ -50,6 +51,7 @@ class Row:
 
     __slots__ = (
         "__weakref__",
+        "_amounts",
         "_columns",
         "_patterns",
         "error",
@@ -79,6 +81,7 @@ class Row:
         self.frame = intern(("row", operations, error is None, tuple(pool.frame for pool in pools)))
         self.problems: dict[Any, Any] = {}
         self.last: Any = None
+        self._amounts: Column | bool | None = False
         self._columns: dict[str, Column] = {}
         self._patterns: dict[tuple[str, bool], Column] = {}
 
@@ -125,6 +128,13 @@ class Row:
             return self.usable[0].capacities()
         return self._joined("C", tuple(pool.capacities() for pool in self.usable))
 
+    def amounts(self) -> Column | None:
+        """What of `capacities` decides about claims that ask for no amounts; see `amounts_of`."""
+        amounts = self._amounts
+        if isinstance(amounts, bool):
+            amounts = self._amounts = amounts_of(self.frame, self.capacities())
+        return amounts
+
     def contents(self) -> Column:
         """Everything of each position that an expression can see."""
         if len(self.usable) == 1:
@@ -156,3 +166,25 @@ class Row:
 
     def __repr__(self) -> str:
         return f"Row({self.node.metadata.name}, {self.size} devices)"
+
+
+def amounts_of(frame: Column, capacities: Column) -> Column | None:
+    """What of capacities decides about claims that ask for no amounts.
+
+    Such a claim takes all of a device. None where that is always possible and nobody else can have a part of it: no
+    device is shared, no capacity has a request policy, and all can be read and aren't negative. Else all capacities.
+
+    Args:
+        frame: See `Row.frame`.
+        capacities: See `Row.capacities`.
+    """
+    for pool in frame.values[3]:
+        if any(part[0] for part in pool.values[4]):
+            return capacities
+    entries = {entry for values in capacities.values for _, entry in values}
+    try:
+        if all(each.request_policy is None and Quantity.from_wire(each.value).sign() >= 0 for each in entries):
+            return None
+    except QuantityError:
+        pass
+    return capacities

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from draht.allocator.column import Column, intern
 from draht.allocator.constraint import pattern
+from draht.allocator.row import amounts_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -65,7 +66,11 @@ def tabulate(rows: Sequence[Row], *, lists: bool) -> tuple[dict[tuple[str, Any],
         keys = list(zip(*parts, strict=True))
         first = dict(zip(reversed(keys), reversed(rows), strict=True))
         whole = {key: row.capacities() for key, row in first.items()}
-        found["capacities", None] = [whole[key] for key in keys]
+        capacities = [whole[key] for key in keys]
+        found["capacities", None] = list(capacities)
+        pairs = list(zip([row.frame for row in rows], capacities, strict=True))
+        amounts = {pair: amounts_of(*pair) for pair in dict.fromkeys(pairs)}
+        found["amounts", None] = [amounts[pair] for pair in pairs]
     return found, frozenset(unique)
 
 

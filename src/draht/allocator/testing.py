@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Tester"]
 
-_CACHED_VERDICTS = 65536
-
 
 @final
 class Tester:
@@ -105,9 +103,7 @@ class Tester:
     def verdict(self, test: Test, position: int) -> bool | Exception:
         """What a selector says about a device."""
         expression = test.expression
-        known = self.plan.verdicts.get(expression)
-        if known is None or len(known) > _CACHED_VERDICTS:
-            known = self.plan.verdicts[expression] = {}
+        known = self.plan.verdicts_of(expression)
         key = self.mentioned(expression, position)
         verdict = known.get(key)
         if verdict is None:
@@ -165,9 +161,7 @@ class Tester:
 
     def derived(self, derivation: Derivation, position: int) -> Any:
         """The derived attribute of a device, or the exception that says why there is none."""
-        known = self.plan.verdicts.get(derivation)
-        if known is None or len(known) > _CACHED_VERDICTS:
-            known = self.plan.verdicts[derivation] = {}
+        known = self.plan.verdicts_of(derivation)
         key = self.mentioned(derivation, position)
         if key not in known:
             self.hurry()
