@@ -11,8 +11,11 @@ import yaml
 
 from cdi_command import Outcome, run, script
 from cli_cluster import CLAIM, CLASS, HOLDER, NODE_1, NODE_2, PODS, RULE, SLICES, as_list
+from draht.allocator import BudgetError, Limits, Snapshot
 from draht.api.reader import read_text
 from draht.api.resource import ResourceClaim
+from draht.cli.manifest_files import manifests_of
+from draht.scheduler import Sequence
 
 OLD_SLICE = """
 apiVersion: resource.k8s.io/v1beta1
@@ -391,6 +394,18 @@ class TestBadInput:
         assert "hint: allow more steps" in outcome.stderr
         assert "no answer after" not in allocate(documents(NODE_2, CLASS, UNPRUNED)).stderr
         assert allocate(CLAIM, "--steps", "0").status == 2
+
+    def test_a_search_without_end_is_given_up_on_few_nodes(self) -> None:
+        """Not on each of thousands; a later claim is decided all the same."""
+        nodes = [
+            NODE_2.replace("node-2", f"node-{number}").replace("slice-2", f"slice-{number}") for number in range(9)
+        ]
+        manifests = manifests_of(read_text(documents(*nodes, CLASS, UNPRUNED, CLAIM)).objects)
+        snapshot = Snapshot.of(slices=manifests.slices.values(), classes=manifests.classes.values())
+        unpruned, pair = Sequence(manifests, snapshot, limits=lambda: Limits(steps=1)).place()
+        assert isinstance(unpruned.error, BudgetError)
+        assert unpruned.tried == ("node-0", "node-1", "node-2")
+        assert (pair.node, pair.error) == ("node-0", None)
 
     def test_names_in_files_cannot_change_the_terminal(self) -> None:
         """What a file says is shown escaped."""

@@ -40,8 +40,8 @@ __all__ = [
 
 BAD_INPUT = 2
 """Exit status when something couldn't be read."""
-STEPS = 1_000_000
-"""Search steps of one attempt, some seconds: a claim can be made so that no search ends."""
+STEPS = 200_000
+"""Search steps of one attempt, some seconds and up to 400 MB: a claim can be made so that no search ends."""
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

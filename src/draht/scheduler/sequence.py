@@ -19,7 +19,10 @@ from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
 from draht.manifests import ManifestError, Manifests, PodClaim, pod_claims
 
-__all__ = ["Placement", "Sequence"]
+__all__ = ["UNDECIDED", "Placement", "Sequence"]
+
+UNDECIDED = 3
+"""Nodes whose search reaches its limit before a pod is given up: what is hard on three is hard on thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ class Sequence:
         wanted = [each.claim for each in claims if each.claim.status.allocation is None]
         tried: list[str] = []
         kept: DrahtError | None = None
+        undecided = 0
         for node in self._nodes():
             try:
                 if not _may_use(pod, claims, node):
@@ -125,6 +129,9 @@ class Sequence:
             except (NodeError, BudgetError, SelectorError) as error:
                 # Concerns this node only; what it was is said if no other node does.
                 kept = kept or error
+                undecided += isinstance(error, BudgetError)
+                if undecided == UNDECIDED:
+                    break
                 continue
             except DrahtError as error:
                 return Placement(pod, claims, None, tuple(tried), error)
