@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Final, final
 from draht.allocator.allocation import node_error
 from draht.allocator.errors import AllocatorError, BudgetError, Failure
 from draht.allocator.outcome import Outcome, outcome_of, state_of
-from draht.allocator.outline import outlined
+from draht.allocator.outline import easy_outlined, outlined
 from draht.allocator.policy import Policy, View, preferred
 from draht.allocator.projection import Fleet, Grouping
-from draht.allocator.prune.decide import easy_of
 from draht.allocator.result import results, unjoined
 from draht.allocator.search import NO_LIMITS, Limits, Solution
 
@@ -254,14 +253,15 @@ class PlanFit:
 
     def _easy(self, group: int, limits: Limits) -> Easy | None:
         """The problem of a group where verdicts can be had without solutions."""
-        row = self._grouping.rows[group]
+        grouping = self._grouping
+        row = grouping.rows[group]
         if row.error is not None or any(pool.crowded for pool in row.usable):
             return None
+        columns = dict(zip(grouping.mentions, grouping.columns[group], strict=True))
         try:
-            problem = self._problem(group, limits)
+            return easy_outlined(self.plan, row, columns, limits.deadline)
         except BudgetError:
             return None
-        return None if problem.failure is not None or problem.has_invalid else easy_of(problem)
 
     def _catch_up(self, limits: Limits) -> None:
         journal = self._fleet.journal

@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from draht.allocator.constraint import ABSENT
 from draht.allocator.errors import BudgetError
 from draht.allocator.problem import Problem
+from draht.allocator.prune.decide import easy_of
+from draht.allocator.prune.easy import Easy
+from draht.allocator.testing import Tester
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from draht.allocator.plan import Plan
     from draht.allocator.row import Row
 
-__all__ = ["outline", "outlined"]
+__all__ = ["easy_outlined", "outline", "outlined"]
 
 Mentioned = tuple[str, Any]
 
@@ -42,7 +46,10 @@ def outlined(
     Raises:
         BudgetError: Time was up before all devices were tested.
     """
-    key = outline(plan, row, columns, deadline)
+    return _outlined(plan, row, outline(plan, row, columns, deadline), deadline)
+
+
+def _outlined(plan: Plan, row: Row, key: tuple[Hashable, ...] | None, deadline: Callable[[], bool] | None) -> Problem:
     if key is None:
         return Problem.of(plan, row, deadline)
     found = plan.outlines.get(key)
@@ -53,6 +60,63 @@ def outlined(
         plan.outlines[key] = found
     assert isinstance(found, Problem)
     return found
+
+
+def easy_outlined(
+    plan: Plan, row: Row, columns: Mapping[Mentioned, Hashable], deadline: Callable[[], bool] | None
+) -> Easy | None:
+    """The problem of a plan on a row as one that needs no search, None if it isn't; arguments as above.
+
+    Outlines that differ only in what expressions accept make problems that differ only in candidates, so one problem
+    tells what all of them have in common. That needs that amounts reject no device; what expressions accept is then
+    narrowed by the same positions everywhere, which is checked on that one problem.
+
+    Raises:
+        BudgetError: Time was up before all devices were tested.
+    """
+    key = outline(plan, row, columns, deadline)
+    if key is None or len(plan.alternatives) != 1 or columns.get(("amounts", None)) is not None or plan.asks_amounts:
+        return _easy(_outlined(plan, row, key, deadline))
+    size = len(key) - len(plan.expressions)
+    accepted = (1 << row.size) - 1
+    for bits in key[size:]:
+        assert isinstance(bits, int)
+        accepted &= bits
+    common = plan.easies.get(key[:size], plan)
+    if common is plan:
+        common = _common(plan, row, _easy(_outlined(plan, row, key, deadline)), accepted)
+        if len(plan.easies) >= _KEPT:
+            plan.easies.clear()
+        plan.easies[key[:size]] = common
+    if common is None:
+        return _easy(_outlined(plan, row, key, deadline))
+    assert isinstance(common, Easy)
+    return Easy(common.which, common.count, common.candidates & accepted, common.share)
+
+
+def _easy(problem: Problem) -> Easy | None:
+    return None if problem.failure is not None or problem.has_invalid else easy_of(problem)
+
+
+def _common(plan: Plan, row: Row, easy: Easy | None, accepted: int) -> Easy | None:
+    """With all positions that would be candidates if expressions accepted everything; None where that isn't sure."""
+    tester = Tester(plan, row)
+    if easy is None or not all(reach is True or reach is False for reach in tester.reach):
+        return None
+    alternative = plan.alternatives[0]
+    barred = tester.hidden | tester.inoperable | tester.partitions
+    open_ = 0
+    for position in range(row.size):
+        taints = tester.taints[position] if tester.taints else ()
+        if (not tester.reach or tester.reach[position] is True) and alternative.tolerates(taints):
+            open_ |= 1 << position
+    open_ &= ~barred
+    for number in alternative.constraints:
+        # A match needs the attribute.
+        name = plan.claims[0].constraints[number].attribute
+        values = row.pattern(name, plan.features.list_type_attributes).values
+        open_ &= sum(1 << position for position, value in enumerate(values) if value != ABSENT)
+    return Easy(easy.which, easy.count, open_, easy.share) if easy.candidates == open_ & accepted else None
 
 
 def outline(

@@ -69,6 +69,7 @@ class Plan:
         "capacities",
         "claims",
         "derives",
+        "easies",
         "everything",
         "expressions",
         "features",
@@ -125,6 +126,7 @@ class Plan:
         # what is mentioned of a device, and accepted positions by what is mentioned of a row.
         self.problems: dict[Hashable, Any] = {}
         self.outlines: dict[Hashable, Any] = {}
+        self.easies: dict[Hashable, Any] = {}
         self.verdicts: dict[Any, dict[Any, Any]] = {}
         self.accepted: dict[Any, dict[Any, int | None]] = {}
 
