@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from draht.allocator import Features, Limits, Snapshot
-from draht.allocator.explain import Dominant, Explanation, explain
+from draht.allocator.explain import Dominant, Explanation, explain, question
+from draht.allocator.fit import find
 from draht.api.reader import read_text
 from draht.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 
@@ -304,3 +305,20 @@ def test_equal_nodes_are_told_as_a_group() -> None:
     assert groups["n0"].nodes == 5
     assert groups["n0"].causes == {"selector": 2}
     assert "5 nodes like n0: 0 of 2 devices usable (2 selector)" in found.text()
+
+
+def test_hundreds_of_conditions_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that most devices fail are; a condition that is written twice is one."""
+    asked = 0
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return find(*arguments, **options)
+
+    monkeypatch.setattr(question, "find", counted)
+    terms = " && ".join(f'{MEMORY}.isGreaterThan(quantity("{100 + number}Gi"))' for number in range(100))
+    found = ask(pool("n1", 2), claim(exactly(selectors=selecting(terms, terms))))
+    assert found.cause is Dominant.SELECTOR
+    assert found.next_steps == ("relax the selectors of the request: the nearest device meets 0 of 100 conditions",)
+    assert asked < 60

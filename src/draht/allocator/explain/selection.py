@@ -20,6 +20,8 @@ _PATH: Final = re.compile(r'device\.(?:attributes|capacity)\[(?:"[^"]*"|\'[^\']*
 _UPWARD: Final = frozenset({"_>_", "_>=_"})
 _DOWNWARD: Final = frozenset({"_<_", "_<=_"})
 _SHOWN: Final = 5
+_LOOKED_AT: Final = 32
+"""Conditions that are looked at one by one; a selector that a person has written has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ class Selection:
     """The selectors of one request over the devices of its class.
 
     Args:
-        texts: The conditions of all selectors of the request.
+        texts: The conditions of all selectors of the request, each once.
         of_class: Devices that the class selects.
         matching: Devices that meet all the conditions.
-        misses: For each condition, those that most devices fail first.
+        misses: For each condition, those that most devices fail first; of hundreds the first ones.
         nearest: The most conditions that a device that doesn't match meets.
     """
 
@@ -80,6 +82,7 @@ def selection(question: Question) -> Selection:
     for selector in asked.selectors:
         if selector.cel is not None:
             found += _conditions(selector.cel.expression)
+    found = list({condition.text: condition for condition in found}.values())
     known = question.snapshot.classes.get(asked.device_class_name)
     of_class: list[Condition | _Broken] = []
     for selector in known.spec.selectors if known else ():
@@ -87,20 +90,24 @@ def selection(question: Question) -> Selection:
             of_class += _conditions(selector.cel.expression)
     devices = [each for each in _devices(question) if all(condition.holds(each) is True for condition in of_class)]
     verdicts = [[condition.holds(device) is True for condition in found] for device in devices]
+    met = [sum(verdict) for verdict in verdicts]
+    holds = [sum(verdict[number] for verdict in verdicts) for number in range(len(found))]
     misses = []
-    for number, condition in enumerate(found):
-        holds = sum(verdict[number] for verdict in verdicts)
+    for number in sorted(range(len(found)), key=holds.__getitem__)[:_LOOKED_AT]:
+        condition = found[number]
         # What those have that fail here alone is the closest miss; where there are none, what all have.
-        near = [device for device, verdict in zip(devices, verdicts, strict=True) if sum(verdict) == len(found) - 1]
-        near = [device for device in near if condition.holds(device) is not True] or devices
-        misses.append(Miss(condition.text, holds, len(devices), _instead(condition, near)))
-    misses.sort(key=lambda miss: miss.holds)
+        near = [
+            device
+            for device, verdict, count in zip(devices, verdicts, met, strict=True)
+            if count == len(found) - 1 and not verdict[number]
+        ]
+        misses.append(Miss(condition.text, holds[number], len(devices), _instead(condition, near or devices)))
     return Selection(
         texts=tuple(condition.text for condition in found),
         of_class=len(devices),
-        matching=sum(all(verdict) for verdict in verdicts),
+        matching=met.count(len(found)),
         misses=tuple(misses),
-        nearest=max((sum(verdict) for verdict in verdicts if not all(verdict)), default=0),
+        nearest=max((count for count in met if count < len(found)), default=0),
     )
 
 
