@@ -4,7 +4,7 @@ Nodes are grouped by the columns that a plan mentions. A UUID would make each no
 and a search of its own, although all that a problem keeps of it is whether a device was accepted. So for expressions
 that mention such an attribute the verdicts take the place of the column, computed for all devices in one go.
 
-Owns the table of all devices for that (`draht.cel.columns`), made when first needed.
+Owns the table of all devices for that (`draht.cel.columns`), made with the snapshot's index or when first needed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, final
 
 from draht.cel.columns import Table
 from draht.cel.device import Device as CELDevice
+from draht.cel.mentions import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from draht.allocator.expressions import Expression
     from draht.allocator.row import Row
@@ -48,6 +49,12 @@ class Judge:
         self._table = Table(
             [CELDevice.of(pool.id.driver, device) for row in rows for pool in row.usable for device in pool.devices]
         )
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Read attributes of these fully qualified names now, rather than when an expression first asks."""
+        for name in names:
+            domain, _, id_ = name.partition("/")
+            _ = self._table.column(Key("attributes", domain, id_)).values
 
     def verdicts(self, expression: Expression) -> list[Hashable]:
         """For each row what `verdict_of` says."""

@@ -246,6 +246,9 @@ class Fleet:
         for key, column in columns.items():
             self._columns.setdefault(key, column)
         self.column(("frame", None))
+        if unique and self._judge is None and len(self.rows) >= _MANY:
+            self._judge = Judge(self.rows.copy())
+            self._judge.prepare(sorted(unique))
 
     def grouping(self, plan: Plan) -> Grouping:
         """Nodes by what a plan mentions."""
