@@ -43,6 +43,12 @@ SPECIAL = [
     "true || {bytes(device.driver): 1}.size() == 1",
     'device.attributes["gpu.example.com"].even || device.attributes["gpu.example.com"].uuid in [1.0, 2.0] || true',
     'device.attributes["gpu.example.com"].even && device.attributes["gpu.example.com"].uuid in ["a", "b"] && false',
+    # An optional answers for the whole selector, but is no operand.
+    "dyn([true].sortBy(i, 0.0).first())",
+    "dyn(optional.of(true))",
+    "dyn(optional.none())",
+    'dyn(device.attributes["gpu.example.com"].?even)',
+    'dyn(device.attributes["gpu.example.com"].?even) && true',
     "true",
     "1 / 0 == 1",
 ]

@@ -21,7 +21,8 @@ from draht.cel.column import SMALL, Column, Rows
 from draht.cel.device import Device
 from draht.cel.errors import AbortError, EvaluationError
 from draht.cel.mentions import Mentions, exact_path, mentions_of
-from draht.cel.selector import MAX_COST, Selector
+from draht.cel.selector import MAX_COST, Selector, unwrapped
+from draht.cel.types import BOOL
 from draht.cel.values import MISSING
 from draht.cel.walk import descendants, finish
 
@@ -205,7 +206,7 @@ def plan_of(selector: Selector) -> Plan:
     expr = selector.checked.expr
     if selector.cost.most > MAX_COST:
         # Its parts together must stay below the limit, so it isn't taken apart.
-        return _Leaf(expr, selector.computed, None)
+        return _Leaf(expr, _whole(selector.computed), None)
     return finish(expr, lambda node: _planned(node, selector))
 
 
@@ -222,7 +223,15 @@ def _planned(expr: Expr, selector: Selector) -> Generator[Expr, Plan, Plan]:
     if path is not None:
         part = selector.part(expr, path)
         of_value = part.plain or part.evaluate
-    return _Leaf(expr, selector.part(expr).evaluate, of_value)
+    program = selector.part(expr).evaluate
+    if expr is selector.checked.expr and selector.checked.output != BOOL:
+        return _Leaf(expr, _whole(program), None if of_value is None else _whole(of_value))
+    return _Leaf(expr, program, of_value)
+
+
+def _whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The answer of the whole selector may come in an optional; that of an operand may not."""
+    return lambda value: unwrapped(function(value))
 
 
 def _single_path(expr: Expr) -> tuple[str, ...] | None:

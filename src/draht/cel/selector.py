@@ -34,7 +34,7 @@ from draht.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from draht.cel.validators import validate
 from draht.cel.values import SEMVER, Optional, type_name
 
-__all__ = ["MAX_COST", "DerivedAttribute", "Selector", "compile_derived", "compile_selector"]
+__all__ = ["MAX_COST", "DerivedAttribute", "Selector", "compile_derived", "compile_selector", "unwrapped"]
 
 MAX_COST: Final = 1_000_000
 """Units that one evaluation may cost; about a tenth of a second of upstream's time."""
@@ -191,7 +191,7 @@ class DerivedAttribute(_Expression):
 
 def _answer(value: Any) -> bool | EvaluationError:
     """The answer in a value that isn't just a bool; upstream takes it out of an optional."""
-    inner = _unwrapped(value)
+    inner = unwrapped(value)
     if type(inner) is bool:
         return inner
     return EvaluationError(
@@ -201,7 +201,8 @@ def _answer(value: Any) -> bool | EvaluationError:
     )
 
 
-def _unwrapped(value: Any) -> Any:
+def unwrapped(value: Any) -> Any:
+    """What is in an optional that holds something; anything else as it is."""
     while type(value) is Optional and value.has_value:
         value = value.value
     return value
@@ -222,7 +223,7 @@ def _derived(value: Any) -> Any:
 
 
 def _derived_element(value: Any) -> Any:
-    value = _unwrapped(value)
+    value = unwrapped(value)
     if type(value) in {bool, int, str, Version}:
         return value
     if type(value) is Type:
