@@ -150,6 +150,14 @@ SHARED = ", allowMultipleAllocations: true"
             id="incomplete-pool",
         ),
         pytest.param(
+            [pool("n1", 2, total=3), claim()],
+            Dominant.INCOMPLETE_POOL,
+            "2 devices of class gpu are in pools whose slices aren't all there",
+            "waiting for slices of pool x.com/n1",
+            "wait until the driver has published all slices",
+            id="incomplete-pool-for-some",
+        ),
+        pytest.param(
             [pool("n1", 1, total=2), pool("n1", 1, total=2, name="again"), claim()],
             Dominant.INVALID_POOL,
             "no solution without the invalid pool x.com/n1",

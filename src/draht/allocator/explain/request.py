@@ -9,7 +9,7 @@ from typing import Final
 from draht.allocator.explain.explanation import Dominant, Explanation
 from draht.allocator.explain.holders import named
 from draht.allocator.explain.question import Question
-from draht.allocator.explain.selection import Selection, selection, short
+from draht.allocator.explain.selection import Selection, selection, short, unready
 from draht.allocator.explain.tally import Tally, tally
 from draht.allocator.features import ALL, Features
 from draht.allocator.reporter import Cause
@@ -248,12 +248,23 @@ def _no_devices(case: _Case) -> Explanation:
     name = case.asked.device_class_name
     devices = sum(len(piece.spec.devices) for piece in case.question.snapshot.slices.values())
     drivers = sorted({piece.spec.driver for piece in case.question.snapshot.slices.values()})
+    waiting, pools = unready(case.question)
+    if waiting:
+        return Explanation(
+            Dominant.INCOMPLETE_POOL,
+            f"{waiting} devices of class {name} are in pools whose slices aren't all there",
+            evidence=(f"waiting for slices of pool {', '.join(pools[:_SHOWN])}",),
+            next_steps=("wait until the driver has published all slices of the pool",),
+            blame=pools,
+        )
     found = selection(case.question)
     return Explanation(
         Dominant.NO_DEVICES,
-        f"{found.of_class} devices of class {name} are there, {case.asked.count} are needed"
-        if found.of_class
-        else f"no device of class {name} is there",
+        f"no device of class {name} is there"
+        if not found.of_class
+        else f"{found.of_class} devices of class {name} are there, {case.asked.count} are needed"
+        if found.of_class < case.asked.count
+        else f"none of {found.of_class} devices of class {name} can be given away",
         evidence=(
             f"{devices} devices are published, by {', '.join(drivers[:_SHOWN]) or 'no driver'}",
             f"{found.of_class} of them are what the class selects",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from draht.allocator.explain.question import Question
+from draht.allocator.pools import Pool, PoolId, PoolStatus
 from draht.api.quantity import Quantity
+from draht.api.resource import Device as WireDevice
 from draht.api.semver import Version
 from draht.cel import CELError, CompileError, Device
 from draht.cel.conditions import Condition, conditions
 
-__all__ = ["Miss", "Selection", "selection"]
+__all__ = ["Miss", "Selection", "selection", "unready"]
 
 _PATH: Final = re.compile(r'device\.(?:attributes|capacity)\[(?:"[^"]*"|\'[^\']*\')\]\.')
 _UPWARD: Final = frozenset({"_>_", "_>=_"})
@@ -111,19 +113,44 @@ def selection(question: Question) -> Selection:
     )
 
 
+def unready(question: Question) -> tuple[int, tuple[str, ...]]:
+    """How many devices of a request's class are in pools whose slices aren't all there, and these pools' names."""
+    (claim,) = question.claims
+    (request,) = claim.spec.devices.requests
+    asked = request.exactly or request.first_available[0]
+    known = question.snapshot.classes.get(asked.device_class_name)
+    texts = [each.cel.expression for each in (known.spec.selectors if known else ()) if each.cel is not None]
+    of_class = [condition for text in texts for condition in _conditions(text)]
+    names = {pool.id for node in question.nodes for pool in question.snapshot.row(node).pools if _is_unready(pool)}
+    found: Counter[str] = Counter()
+    for piece in question.snapshot.slices.values():
+        pool = PoolId(piece.spec.driver, piece.spec.pool.name)
+        if pool in names:
+            devices = _readable(pool.driver, piece.spec.devices)
+            found[str(pool)] += sum(all(each.holds(device) is True for each in of_class) for device in devices)
+    return found.total(), tuple(name for name, number in found.items() if number)
+
+
+def _is_unready(pool: Pool) -> bool:
+    return pool.status is PoolStatus.INCOMPLETE
+
+
 def _devices(question: Question) -> Iterator[Device]:
     seen: set[object] = set()
     for node in question.nodes:
         row = question.snapshot.row(node)
         for pool in row.usable:
-            if pool in seen:
-                continue
-            seen.add(pool)
-            for device in pool.devices:
-                try:
-                    yield Device.of(pool.id.driver, device)
-                except CELError:
-                    continue
+            if pool not in seen:
+                seen.add(pool)
+                yield from _readable(pool.id.driver, pool.devices)
+
+
+def _readable(driver: str, devices: Iterable[WireDevice]) -> Iterator[Device]:
+    for device in devices:
+        try:
+            yield Device.of(driver, device)
+        except CELError:
+            continue
 
 
 @dataclass(frozen=True, slots=True)
