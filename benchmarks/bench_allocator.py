@@ -73,6 +73,8 @@ def prepared(case: Object) -> Snapshot:
     """A built snapshot about which nothing was asked yet."""
     snapshot = snapshot_of(case)
     snapshot.prepare()
+    # What building left behind is building's to clear, not the first question's.
+    gc.collect()
     return snapshot
 
 
