@@ -119,6 +119,7 @@ def test_the_implicit_extended_resource_names_a_class() -> None:
 @pytest.mark.parametrize(
     ("text", "says", "hint"),
     [
+        (pod("", "limits: {nvidia.com/gpu: 1500m}"), "asks for 1500m of nvidia.com/gpu", "whole number"),
         (pod("{name: x, resourceClaimName: nope}"), "there is no ResourceClaim default/nope", "there are shared"),
         (pod("{name: x, resourceClaimTemplateName: nope}"), "no ResourceClaimTemplate", "there are own"),
         (pod("{name: x}"), "exactly one of", None),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 from importlib import import_module
 
@@ -16,7 +17,7 @@ import click
 
 from draht import __version__
 from draht.api.errors import DrahtError
-from draht.api.printable import printable_lines
+from draht.api.printable import printable, printable_lines
 
 COMMANDS = {
     "allocate": "Decide which devices pods and claims get, from files.",
@@ -56,6 +57,9 @@ class LazyGroup(click.Group):
         except BrokenPipeError:
             _discard_stdout()
             ctx.exit(0)
+        except KeyboardInterrupt:
+            # click would say "Aborted!" and end with 1, which means "no" in several commands.
+            ctx.exit(128 + signal.SIGINT)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""
@@ -71,7 +75,11 @@ def draht() -> None:
 
 def report(error: DrahtError) -> None:
     """Print an error for a person on stderr."""
-    click.echo(f"error: {printable_lines(str(error))}", err=True)
+    text = str(error)
+    if error.where and text.startswith(error.where):
+        # Names in it come from files, and a line of its own could look like another error.
+        text = printable(error.where) + text[len(error.where) :]
+    click.echo(f"error: {printable_lines(text)}", err=True)
     if error.hint:
         click.echo(f"hint: {printable_lines(error.hint)}", err=True)
 

@@ -20,7 +20,7 @@ def device_classes() -> tuple[DeviceClass, ...]:
     """All classes, sorted by name."""
     return (
         _class("dra.net", f'device.driver == "{network.DRIVER}"'),
-        _class("gpu.amd.com", f'device.driver == "{amd.DRIVER}"'),
+        _class("gpu.amd.com", f'device.driver == "{amd.DRIVER}"', extended_resource="amd.com/gpu"),
         _class("gpu.nvidia.com", _nvidia("gpu"), extended_resource="nvidia.com/gpu"),
         _class("mig.nvidia.com", _nvidia("mig")),
         _class("vfio.gpu.nvidia.com", _nvidia("vfio")),

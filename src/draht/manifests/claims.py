@@ -73,9 +73,15 @@ def extended_resources(container: Container, manifests: Manifests) -> Iterator[t
     amounts = {**container.resources.requests, **container.resources.limits}
     for resource in sorted(amounts):
         device_class = _class_of(resource, manifests)
-        number = Quantity(str(amounts[resource])).value() if device_class else 0
-        if device_class is not None and number > 0:
-            yield resource, device_class, number
+        if device_class is None:
+            continue
+        amount = Quantity(str(amounts[resource]))
+        if amount != Quantity(str(amount.value())):
+            raise ManifestError(
+                f"container {container.name} asks for {amount} of {resource}", hint="ask for a whole number of devices"
+            )
+        if amount.value() > 0:
+            yield resource, device_class, amount.value()
 
 
 def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim:
