@@ -31,7 +31,7 @@ from draht.host.local import database_directory, local_inventory, outside, refus
 from draht.host.order import Host, Order, Outcome
 from draht.host.ownership import Owner, Ownership
 from draht.host.reconcile import FACTS_LABEL, STATE_LABEL, Reconciled
-from draht.host.selection import Request, demands
+from draht.host.selection import Request, Selection
 from holding import hold
 from requirements import require
 from running import Workplace, gpus
@@ -310,10 +310,10 @@ class TestLocal:
         """Where a plugin owns the vendor's devices draht refuses and says why; simulated ones are nobody's."""
         owned = Ownership(owners=(Owner(vendor=vendor, what="the DRA driver x", socket="/s"),))
         if not refused:
-            refuse_owned(inventory, demands(inventory, Request(gpus=1)), owned)
+            refuse_owned(inventory, Selection(inventory, Request(gpus=1)), owned)
             return
         with pytest.raises(OwnedError, match="the DRA driver x hands out") as caught:
-            refuse_owned(inventory, demands(inventory, Request(gpus=1)), owned)
+            refuse_owned(inventory, Selection(inventory, Request(gpus=1)), owned)
         assert caught.value.hint
 
 

@@ -229,7 +229,7 @@ def _run(
     ask: Ask = Selection(inventory, request)
     if wishes:
         ask = _claim_ask(inventory, wishes, partitions=partitions, shares=shares)
-    refuse_owned(inventory, ask.demands(), look())
+    refuse_owned(inventory, ask, look())
     order = Order(
         inventory=inventory,
         request=request,

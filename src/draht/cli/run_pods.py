@@ -59,7 +59,7 @@ def run_files(
         raise DrahtError("partitions and shares of real GPUs can't be made yet", hint="try them with --profile")
     published = publish(inventory, node_name=inventory.machine, partitions=partitions, shares=shares)
     ask = ClaimsAsk(inventory, published, manifests, inventory.machine)
-    refuse_owned(inventory, ask.demands(), look())
+    refuse_owned(inventory, ask, look())
     orders = tuple(order for pod in manifests.pods.values() for order in container_orders(pod, rootfs, say))
     if inventory.simulated:
         say(f"simulated: {inventory.machine} is a machine profile, its GPUs compute nothing")

@@ -6,14 +6,13 @@ The one place that reads the environment and puts the parts together; everything
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from draht import cdi
 from draht.driver import holds
 from draht.driver.database import FILE, Database
 from draht.driver.errors import StateError
-from draht.driver.waiting import Demand
 from draht.hardware import simulated
 from draht.hardware.inventory import Inventory
 from draht.hardware.machine import MachineProvider
@@ -23,7 +22,7 @@ from draht.host.order import Host
 from draht.host.ownership import Ownership
 from draht.host.places import cdi_directory, state_directory
 from draht.host.reconcile import STATE_LABEL, Reconciled, read_facts
-from draht.host.selection import Request
+from draht.host.selection import Ask, Request
 from draht.host.usage import survey
 
 __all__ = [
@@ -135,15 +134,15 @@ def _offered_hint(cache: cdi.Cache) -> str:
     )
 
 
-def refuse_owned(inventory: Inventory, demands: Iterable[Demand], owned: Ownership) -> None:
+def refuse_owned(inventory: Inventory, ask: Ask, owned: Ownership) -> None:
     """Leave alone what a kubelet hands out.
 
     Raises:
-        OwnedError: A device plugin or DRA driver owns devices that the request could get.
+        OwnedError: A device plugin or DRA driver owns devices that could be given for it.
     """
     if inventory.simulated:
         return
-    wanted = {unit for demand in demands for units in demand.candidates for unit in units}
+    wanted = {unit for demand in ask.demands() for units in demand.candidates for unit in units}
     for device in inventory.devices:
         owner = owned.of(device.vendor)
         if owner is not None and device.units & wanted:
