@@ -194,7 +194,7 @@ def _number_format(rng: random.Random) -> str:
 
 _ATOM_TEXTS: Final = r"""
     a b c é . ^ $ \b \B \A \z \d \D \w \W \s \S \. \_ \x41 \x{e9} \x{110000} \101 \8 \1 \C \Z \é \ \n \q \pL \pN \PL
-    \pl \p{Greek} \p{greek} \p{^Lu} \P{^Lu} \p{Letter} \p{LC} \p{ASCII} \P{ascii} \p{Any} \p{Old_Italic} \p{Han} \p{
+    \pl \p{Greek} \p{greek} \p{^Lu} \P{^Lu} \p{Letter} \p{LC} \p{ASCII} \P{ascii} \p{Any} \p{Han} \p{
     \p{} \pé \P{a-n_y} [ab] [^a] [a-c] [c-a] []a] [^]a] [a [] [[:alpha:]] [[:^digit:]] [[:nope:]] [\d] [\pL\d]
     [\p{ascii}é] [^\P{LC}] [a-] [-a] [\]] [\Qa\E] [[a] [a&&b] \Qa.b\E \Q( \Q\E (?i) (?s) (?m) (?U) (?i-s) (?-) (?x)
     (?P<n>a) (?<n>b) (?P<é>a) (?<1>a) (?P<>a) (?P<n (?: ( ) (?=a) (?!a) (?P=n) (?>a) | { }
