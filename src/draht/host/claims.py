@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -76,12 +76,6 @@ class ClaimsAsk:
     published: Published
     manifests: Manifests
     node: str
-    _last: list[tuple[Placement, ...]] = field(default_factory=list, repr=False)
-
-    @property
-    def placements(self) -> tuple[Placement, ...]:
-        """What the last choice gave to whom."""
-        return self._last[-1] if self._last else ()
 
     @property
     def amount(self) -> str:
@@ -98,7 +92,6 @@ class ClaimsAsk:
         placements = self._place(self._snapshot(taken))
         if any(each.node is None for each in placements):
             return None
-        self._last[:] = [placements]
         parts = tuple(self._parts(placements))
         # One device may have come to several claims; the hold has it once. What is only looked at isn't held.
         held = {given.device.id: given.device for given in self._given(placements) if not given.result.admin_access}

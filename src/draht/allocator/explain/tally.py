@@ -7,16 +7,15 @@ the same to the request are counted once and multiplied.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from draht.allocator.choice import positions
 from draht.allocator.explain.explanation import NodeGroup
 from draht.allocator.explain.question import Question
 from draht.allocator.problem import Problem
 from draht.allocator.projection import held_on
 from draht.allocator.reporter import Cause, Observation, Rejection
 from draht.allocator.row import DeviceId, Row
+from draht.allocator.testing import Tester
 
 __all__ = ["Group", "Tally", "tally"]
 
@@ -128,25 +127,24 @@ def _count(group: Group, question: Question) -> None:
     if problem.failure is not None:
         return
     notes = _Notes()
-    # How `draht.allocator.plan` names the selectors of a class.
-    of_class = f"class {problem.choices[0].alternative.device_class.metadata.name}, "  # type: ignore[union-attr] # no failure, so there is a class
+    alternative = problem.choices[0].alternative
+    selectors = alternative.device_class.spec.selectors if alternative.device_class else ()
+    of_class = alternative.tests[: len(selectors)]
+    tester = Tester(problem.plan, row)
     state = problem.state(row, question.snapshot.usage)
     initial = tuple(table.initial for table in problem.tables[0])
     observation = Observation(problem, state, row, notes)
     values = (state.used, 0, state.left, state.shared, initial, state.groups)
     # As if none of the positions were tried: then all that speaks against them is told.
     observation.opened(problem.choices[0], values, 0, 0)
-    for device in _devices(row):
-        rejection = notes.found.get(device)
-        if rejection is not None and rejection.cause is Cause.SELECTOR and rejection.detail.startswith(of_class):
+    for position in range(problem.size):
+        if any(tester.verdict(test, position) is False for test in of_class):
             continue
+        device = row.id(position)
+        rejection = notes.found.get(device)
         group.devices += 1
         if rejection is None:
             group.usable.append(device)
         else:
             group.refused.setdefault(rejection.cause, []).append(device)
             group.details[rejection.cause, rejection.detail] += 1
-
-
-def _devices(row: Row) -> Iterator[DeviceId]:
-    return (row.id(position) for position in positions((1 << sum(len(pool.devices) for pool in row.usable)) - 1))
