@@ -55,7 +55,9 @@ def ensure(say: Callable[[str], None]) -> None:
         _make()
     else:
         say(f"virtual environment .venv: bringing it up to date with {_installer_name()}")
+    extras = project["project"]["optional-dependencies"].values()
     wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    wanted += sorted({requirement for extra in extras for requirement in extra})
     _install(["--constraint", str(CONSTRAINTS), *wanted])
     # Without isolation: the build back end is among the pinned packages, so nothing unpinned is fetched.
     _install(["--no-deps", "--no-build-isolation", "--editable", str(ROOT)])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = (
-    "--quiet --universal --python-version 3.11 --group dev --group go "
+    "--quiet --universal --python-version 3.11 --all-extras --group dev --group go "
     "--no-header --no-annotate --no-emit-index-url --no-emit-find-links"
 )
 HEADER = """\
