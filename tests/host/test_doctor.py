@@ -14,12 +14,12 @@ import click.testing
 import pytest
 
 from draht import cdi
+from draht.api.finding import Finding
 from draht.cli.doctor import doctor, plain, text
 from draht.driver.database import FILE, Database
 from draht.host import doctor as doctor_module
 from draht.host.condition import database_state
 from draht.host.engine import EngineInfo
-from draht.host.finding import Finding
 from draht.host.machine import Machine, read_machine
 from draht.host.ownership import Owner, Ownership
 from requirements import require

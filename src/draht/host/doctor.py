@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from draht import __version__, cdi
+from draht.api.finding import SEVERITIES, Finding
 from draht.host.engine import Engine, EngineInfo
-from draht.host.finding import SEVERITIES, Finding
 from draht.host.machine import CAP_SYS_RESOURCE, Machine
 from draht.host.ownership import Ownership
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from draht.api.errors import DrahtError
-from draht.host.finding import Finding
+from draht.api.finding import Finding
 
 __all__ = [
     "CDI_LABEL",

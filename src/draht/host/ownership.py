@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from draht.host.finding import Finding
+from draht.api.finding import Finding
 
 __all__ = ["DEVICE_PLUGINS", "DRA_DRIVERS", "Owner", "Ownership", "look"]
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from draht.api.finding import Finding
 from draht.cdi import is_qualified_name
 from draht.host.engine import Container, ContainerRequest, EngineError, EngineInfo, Node
 from draht.host.engines.client import ClientEngine, container_from
 from draht.host.engines.command import Command, Outcome
 from draht.host.engines.rootfs import import_rootfs
 from draht.host.engines.versions import DOCKER_CDI_DEFAULT, docker_cdi_version, release
-from draht.host.finding import Finding
 
 __all__ = ["Docker"]
 

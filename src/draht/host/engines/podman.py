@@ -17,12 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from draht.api.finding import Finding
 from draht.cdi import is_qualified_name
 from draht.host.engine import Container, ContainerRequest, EngineError, EngineInfo, Node, RequestError
 from draht.host.engines.client import ClientEngine, container_from
 from draht.host.engines.command import Command, Outcome
 from draht.host.engines.versions import podman_cdi_version
-from draht.host.finding import Finding
 from draht.host.machine import CAP_SYS_RESOURCE, Machine, read_machine
 from draht.host.places import cdi_directory
 

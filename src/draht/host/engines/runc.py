@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from draht import cdi
+from draht.api.finding import Finding
 from draht.host.engine import (
     Container,
     ContainerRequest,
@@ -34,7 +35,6 @@ from draht.host.engines.command import Command, Outcome
 from draht.host.engines.listing import containers_of, foreign_containers, from_bundle, is_missing
 from draht.host.engines.ocispec import runtime_spec
 from draht.host.engines.terminal import ConsoleSocket, Terminal
-from draht.host.finding import Finding
 from draht.host.machine import Machine, read_machine
 
 __all__ = ["Runc"]
