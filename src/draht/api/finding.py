@@ -1,6 +1,7 @@
 """A finding: something about this machine that a person should know, with what to do about it.
 
-Owns the value only. Engines, ownership, the node and `draht doctor` produce findings; nothing here decides what follows from one.
+Owns the value only. Engines, ownership, the node and `draht doctor` produce findings; nothing here decides what follows
+from one.
 """
 
 from __future__ import annotations
