@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
 
 from cdi_command import Outcome, run, script
 from cli_cluster import CLAIM, CLASS, HOLDER, NODE_1, NODE_2, PODS, RULE, SLICES, as_list
-from draht.allocator import BudgetError, Limits, Snapshot
+from draht.allocator import BudgetError, Limits, Snapshot, fit
+from draht.allocator.outcome import outcome_of
 from draht.api.reader import read_text
 from draht.api.resource import ResourceClaim
 from draht.cli.manifest_files import manifests_of
@@ -395,16 +397,20 @@ class TestBadInput:
         assert "no answer after" not in allocate(documents(NODE_2, CLASS, UNPRUNED)).stderr
         assert allocate(CLAIM, "--steps", "0").status == 2
 
-    def test_a_search_without_end_is_given_up_on_few_nodes(self) -> None:
+    def test_a_search_without_end_is_given_up_on_few_nodes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Not on each of thousands; a later claim is decided all the same."""
         nodes = [
             NODE_2.replace("node-2", f"node-{number}").replace("slice-2", f"slice-{number}") for number in range(9)
         ]
         manifests = manifests_of(read_text(documents(*nodes, CLASS, UNPRUNED, CLAIM)).objects)
         snapshot = Snapshot.of(slices=manifests.slices.values(), classes=manifests.classes.values())
-        unpruned, pair = Sequence(manifests, snapshot, limits=lambda: Limits(steps=1)).place()
+        searched = mock.Mock(wraps=outcome_of)
+        monkeypatch.setattr(fit, "outcome_of", searched)
+        placements = Sequence(manifests, snapshot, limits=Limits(steps=1)).place()
+        unpruned = next(placements)
         assert isinstance(unpruned.error, BudgetError)
-        assert unpruned.tried == ("node-0", "node-1", "node-2")
+        assert searched.call_count == 3
+        pair = next(placements)
         assert (pair.node, pair.error) == ("node-0", None)
 
     def test_names_in_files_cannot_change_the_terminal(self) -> None:

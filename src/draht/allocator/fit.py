@@ -10,6 +10,7 @@ business; here errors are told beside the nodes that fit.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
@@ -40,7 +41,10 @@ FITS: Final = 1
 """Verdict: they fit."""
 FAILED: Final = 2
 """Verdict: there is an error instead of an answer."""
+UNKNOWN: Final = 3
+"""Verdict: nobody has looked, see `PlanFit.of`."""
 
+_LOOK: Final = re.compile(b"[^\0]")
 _KEPT_PLANS: Final = 64
 _CATCH_UP: Final = 512
 """More changed nodes than that are judged by kind, all at once."""
@@ -61,10 +65,21 @@ class PlanFit:
 
     Attributes:
         plan: The plan.
-        verdicts: For each node `NONE`, `FITS` or `FAILED`.
+        verdicts: For each node `NONE`, `FITS` or `FAILED`; or `UNKNOWN`, where somebody asked who needs no more.
     """
 
-    __slots__ = ("_codes", "_fleet", "_grouping", "_outcomes", "_problems", "_seen", "_undecided", "plan", "verdicts")
+    __slots__ = (
+        "_codes",
+        "_fleet",
+        "_grouping",
+        "_outcomes",
+        "_problems",
+        "_seen",
+        "_undecided",
+        "_unlooked",
+        "plan",
+        "verdicts",
+    )
 
     def __init__(self, plan: Plan, fleet: Fleet) -> None:
         self.plan = plan
@@ -77,19 +92,28 @@ class PlanFit:
         self._seen = -1
         # Whether some verdict is missing for want of time or steps.
         self._undecided = False
+        # Whether some verdict is missing because nobody wanted it yet.
+        self._unlooked = False
         self.verdicts = bytearray()
 
     @staticmethod
-    def of(plan: Plan, fleet: Fleet, limits: Limits = NO_LIMITS) -> PlanFit:
-        """What is known about a plan, brought up to date."""
+    def of(plan: Plan, fleet: Fleet, limits: Limits = NO_LIMITS, *, lazy: bool = False) -> PlanFit:
+        """What is known about a plan, brought up to date.
+
+        Args:
+            plan: The plan.
+            fleet: The nodes.
+            limits: For each search.
+            lazy: Leave nodes whose verdict would need a search `UNKNOWN`; `answered` looks at them when it comes there.
+        """
         known = fleet.fits.get(plan)
         if known is None:
             if len(fleet.fits) >= _KEPT_PLANS:
                 del fleet.fits[next(iter(fleet.fits))]
             known = fleet.fits[plan] = PlanFit(plan, fleet)
         assert isinstance(known, PlanFit)
-        if known._seen != len(fleet.journal) or known._undecided:
-            known._catch_up(limits)
+        if known._seen != len(fleet.journal) or known._undecided or (known._unlooked and not lazy):
+            known._catch_up(limits, lazy=lazy)
         return known
 
     def copy(self, fleet: Fleet) -> PlanFit | None:
@@ -105,6 +129,7 @@ class PlanFit:
         new._outcomes = self._outcomes.copy()
         new._seen = 0
         new._undecided = self._undecided
+        new._unlooked = self._unlooked
         new.verdicts = self.verdicts.copy()
         return new
 
@@ -125,6 +150,33 @@ class PlanFit:
         """The index of the first node on which the claims fit."""
         found = self.verdicts.find(FITS)
         return None if found < 0 else found
+
+    def answered(self, among: int | None, limits: Limits = NO_LIMITS) -> Iterator[tuple[int, int]]:
+        """The indexes of the nodes, in order, with their verdict: `FITS` or `FAILED`; others are passed over.
+
+        Looks at a node when it comes there, so whoever takes the first one pays for no other.
+
+        Args:
+            among: A number with a byte of ones for each node that counts, the first node's lowest; None for all.
+            limits: For each search.
+        """
+        verdicts, kinds, codes = self.verdicts, self._grouping.kinds, self._codes
+        size = len(verdicts)
+        asked = (
+            bytes(verdicts) if among is None else (int.from_bytes(verdicts, "little") & among).to_bytes(size, "little")
+        )
+        for found in _LOOK.finditer(asked):
+            node = found.start()
+            verdict = verdicts[node]
+            if verdict == UNKNOWN:
+                kind = kinds[node]
+                verdict = codes[kind] if kind < len(codes) else -1
+                if verdict < 0:
+                    verdict = self._judge(kind, node, limits)
+                if codes[kind] >= 0:
+                    verdicts[node] = verdict
+            if verdict != NONE:
+                yield node, verdict
 
     def best(self, policy: Policy) -> int | None:
         """The index of the node that a policy avoids least, among those on which the claims fit."""
@@ -263,23 +315,25 @@ class PlanFit:
         except BudgetError:
             return None
 
-    def _catch_up(self, limits: Limits) -> None:
+    def _catch_up(self, limits: Limits, *, lazy: bool) -> None:
         journal = self._fleet.journal
         changed = len(journal) - self._seen
-        if self._undecided:
-            self._undecided = False
+        if self._undecided or (self._unlooked and not lazy):
+            self._undecided = self._unlooked = False
             self._seen = -1
         if self._seen < 0 or changed > _CATCH_UP:
-            self._judge_all(limits)
+            self._judge_all(limits, lazy=lazy)
         else:
             kinds, codes, verdicts = self._grouping.kinds, self._codes, self.verdicts
             for node in journal[self._seen :]:
                 kind = kinds[node]
                 code = codes[kind] if kind < len(codes) else -1
+                if code < 0 and lazy:
+                    self._unlooked, code = True, UNKNOWN
                 verdicts[node] = code if code >= 0 else self._judge(kind, node, limits)
         self._seen = len(journal)
 
-    def _judge_all(self, limits: Limits) -> None:
+    def _judge_all(self, limits: Limits, *, lazy: bool) -> None:
         kinds, table = self._grouping.kinds, self._grouping.table
         codes, outcomes = self._codes, self._outcomes
         missing = len(table) - len(codes)
@@ -302,7 +356,12 @@ class PlanFit:
             outcomes[kind] = _UNASKED
             codes[kind] = FITS if easy.fits(held) else NONE
         verdicts = codes
-        if hard:
+        if hard and lazy:
+            self._unlooked = True
+            verdicts = codes.copy()
+            for kind in hard:
+                verdicts[kind] = UNKNOWN
+        elif hard:
             verdicts = codes.copy()
             first = dict(zip(reversed(kinds), range(len(kinds) - 1, -1, -1), strict=True))
             for kind in hard:

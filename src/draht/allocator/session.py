@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import msgspec
 
 from draht.allocator.errors import AllocatorError
-from draht.allocator.fit import Fit, PlanFit
+from draht.allocator.fit import FAILED, Fit, PlanFit
 from draht.allocator.search import NO_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from draht.allocator.policy import Policy
     from draht.allocator.snapshot import Snapshot
@@ -106,6 +106,37 @@ class Session:
         assert found is not None
         return Placement(self._fleet.names[index], found)
 
+    def answers(
+        self, claims: Sequence[ResourceClaim], among: int | None = None
+    ) -> Iterator[tuple[str, tuple[AllocationResult, ...] | AllocatorError]]:
+        """For each node, in order, on which the claims fit, what they would get; or the error instead of an answer.
+
+        Nothing is taken: that is `take`. A node is looked at when the iteration comes there, so where the first answer
+        is enough, a search that is hard everywhere is made once. Don't go on after a change of the session.
+
+        Args:
+            claims: Claims without allocation.
+            among: The nodes that count: a number with a byte of ones for each, the first node's lowest; None for all.
+        """
+        known = PlanFit.of(self._base.plan(claims), self._fleet, self._limits, lazy=True)
+        for node, verdict in known.answered(among, self._limits):
+            found: tuple[AllocationResult, ...] | AllocatorError | None
+            try:
+                if verdict == FAILED:
+                    found = known.error(claims, node)
+                else:
+                    found = known.results(claims, node, self._share_ids, self._policy, self._limits)
+            except AllocatorError as error:
+                # A verdict can be had without a solution, which may then not be there in time.
+                found = error
+            if found is not None:
+                yield self._fleet.names[node], found
+
+    def take(self, claims: Sequence[ResourceClaim], results: Sequence[AllocationResult]) -> None:
+        """The claims get what `answers` said."""
+        self._fleet.hold(results)
+        self._changes += zip(claims, results, strict=True)
+
     def release(self, claims: Sequence[ResourceClaim], results: Sequence[AllocationResult]) -> None:
         """Give back what claims got in this session, or held in the snapshot it began with."""
         self._fleet.hold(results, release=True)
@@ -126,6 +157,5 @@ class Session:
     def _take(self, claims: Sequence[ResourceClaim], known: PlanFit, node: int) -> tuple[AllocationResult, ...] | None:
         found = known.results(claims, node, self._share_ids, self._policy, self._limits)
         if found is not None:
-            self._fleet.hold(found)
-            self._changes += zip(claims, found, strict=True)
+            self.take(claims, found)
         return found

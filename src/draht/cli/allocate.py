@@ -59,7 +59,7 @@ def allocate(
         cluster.check_node(node)
         preference = policies.named(policy)
     limits = Limits(steps=steps)
-    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=preference, limits=lambda: limits)
+    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, policy=preference, limits=limits)
     placements: list[Placement] = []
     complaints: list[DrahtError] = []
     for placement in sequence.place():

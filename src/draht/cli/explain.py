@@ -57,7 +57,7 @@ def explain(
         cluster.check_node(node)
         name = _find(cluster.manifests, target, namespace)
     limits = Limits(steps=steps)
-    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, limits=lambda: limits)
+    sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, limits=limits)
     placement = _placement(sequence, cluster.manifests, name, alone=alone)
     if placement.error is not None and not placement.claims:
         raise placement.error

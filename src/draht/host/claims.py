@@ -140,7 +140,7 @@ class ClaimsAsk:
             yield Demand(min(wanted, len(candidates)), tuple(candidates))
 
     def _place(self, snapshot: Snapshot) -> tuple[Placement, ...]:
-        sequence = PodSequence(self.manifests, snapshot, node=self.node, limits=lambda: Limits(steps=STEPS))
+        sequence = PodSequence(self.manifests, snapshot, node=self.node, limits=Limits(steps=STEPS))
         return tuple(sequence.place())
 
     def _after(self, snapshot: Snapshot, placements: Sequence[Placement], stop: Placement) -> Snapshot:

@@ -2,24 +2,34 @@
 
 The order of a queue without priorities, and what a person expects of a list of manifests. Only what concerns devices
 and the node's name and labels is looked at: no CPU, memory, taints or affinity between pods.
+
+The answer is that of asking node by node, in their order; a session of the allocator gives it for all nodes at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from draht.allocator import BudgetError, Limits, NodeError, Snapshot, allocate
-from draht.allocator.nodes import SelectorError, selector_matches
-from draht.api.core import Node, Pod
+from draht.allocator import AllocatorError, BudgetError, Limits, NodeError, Session, Snapshot
+from draht.allocator.search import NO_LIMITS
+from draht.api.core import Pod
 from draht.api.errors import DrahtError
-from draht.api.resource import ResourceClaim
+from draht.api.resource import AllocationResult, ResourceClaim
 from draht.manifests import ManifestError, Manifests, PodClaim, pod_claims
+from draht.scheduler.eligible import Eligible
+
+if TYPE_CHECKING:
+    from draht.allocator import Policy
 
 __all__ = ["UNDECIDED", "Placement", "Sequence"]
+
+Key = tuple[str, str]
+"""Namespace and name of a claim."""
 
 UNDECIDED = 3
 """Nodes whose search reaches its limit before a pod is given up: what is hard on three is hard on thousands."""
@@ -33,14 +43,12 @@ class Placement:
         pod: The pod, or None for a claim by itself.
         claims: Its claims, with their allocation where it got a node.
         node: The node it got, or None.
-        tried: Names of the nodes that were looked at, in their order; the last one is `node` if it got one.
         error: Why it couldn't be decided, or why its references lead nowhere. None with no node: it doesn't fit.
     """
 
     pod: Pod | None
     claims: tuple[PodClaim, ...]
     node: str | None
-    tried: tuple[str, ...] = ()
     error: DrahtError | None = None
 
     @property
@@ -68,7 +76,7 @@ class Sequence:
         snapshot: The cluster; allocated claims of the manifests are part of it.
         node: Try only this node.
         policy: As `draht.allocator.allocate` takes it.
-        limits: Makes the limits of one attempt; called for each.
+        limits: Of one attempt on one node.
         share_ids: As `draht.allocator.allocate` takes it.
     """
 
@@ -78,17 +86,22 @@ class Sequence:
         snapshot: Snapshot,
         *,
         node: str | None = None,
-        policy: Any = None,
-        limits: Callable[[], Limits] = Limits,
+        policy: Policy | None = None,
+        limits: Limits = NO_LIMITS,
         share_ids: Callable[[], str] | None = None,
     ) -> None:
         self._manifests = manifests
-        self._only = node
-        self._policy = policy
-        self._limits = limits
-        self._share_ids = share_ids
-        self.snapshot = snapshot
+        self._eligible = Eligible(snapshot.nodes, node)
+        self._known = dict(snapshot.claims)
+        # Made when somebody is placed: it looks at every node.
+        self._session: Session | None = None
+        self._begin = partial(Session, snapshot, policy=policy, limits=limits, share_ids=share_ids)
+        self._snapshot = snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
         """The cluster with everything placed so far."""
+        return self._snapshot if self._session is None else self._session.snapshot()
 
     def place(self) -> Iterator[Placement]:
         """Place everything that uses claims; what has nothing to do with devices is passed over."""
@@ -108,78 +121,59 @@ class Sequence:
 
     def place_pod(self, pod: Pod | None, claims: tuple[PodClaim, ...]) -> Placement:
         """Place one pod, or one claim by itself, and remember it."""
-        claims = tuple(self._known(each) for each in claims)
-        wanted = [each.claim for each in claims if each.claim.status.allocation is None]
-        tried: list[str] = []
-        kept: DrahtError | None = None
+        claims = tuple(self._now(each) for each in claims)
+        wanted = {_key(each): each.claim for each in claims if each.claim.status.allocation is None}
+        among, malformed = self._eligible.nodes(pod, [each.claim for each in claims])
+        # By the place of its node the first error that concerns one node only: told if no other node does.
+        kept: tuple[int, AllocatorError] | None = malformed
         undecided = 0
-        for node in self._nodes():
-            try:
-                if not _may_use(pod, claims, node):
-                    continue
-                tried.append(node.metadata.name)
-                found = allocate(
-                    self.snapshot,
-                    wanted,
-                    node.metadata.name,
-                    policy=self._policy,
-                    limits=self._limits(),
-                    share_ids=self._share_ids,
-                )
-            except (NodeError, BudgetError, SelectorError) as error:
-                # Concerns this node only; what it was is said if no other node does.
-                kept = kept or error
-                undecided += isinstance(error, BudgetError)
-                if undecided == UNDECIDED:
-                    break
-                continue
-            except DrahtError as error:
-                return Placement(pod, claims, None, tuple(tried), error)
-            if found is None:
-                continue
-            results = iter(found)
-            done = tuple(each if each.claim.status.allocation else _given(each, next(results)) for each in claims)
-            for before, after in zip(claims, done, strict=True):
-                if before is not after:
-                    self.snapshot = self.snapshot.with_claim(after.claim)
-            return Placement(pod, done, node.metadata.name, tuple(tried))
-        return Placement(pod, claims, None, tuple(tried), kept)
+        for node, answer in self._answers(list(wanted.values()), among):
+            if not isinstance(answer, AllocatorError):
+                return Placement(pod, self._take(claims, wanted, answer), node)
+            if not isinstance(answer, (NodeError, BudgetError)):
+                return Placement(pod, claims, None, answer)
+            index = self._eligible.index(node)
+            if kept is None or index < kept[0]:
+                kept = (index, answer)
+            undecided += isinstance(answer, BudgetError)
+            if undecided == UNDECIDED:
+                break
+        return Placement(pod, claims, None, kept[1] if kept else None)
 
     def eligible(self, placement: Placement) -> tuple[str, ...]:
-        """Names of the nodes that a pod may use, whether or not its claims fit there."""
-        return tuple(node.metadata.name for node in self._nodes() if _may_use(placement.pod, placement.claims, node))
+        """Names of the nodes that a pod may use, whether or not its claims fit there.
 
-    def _nodes(self) -> Iterator[Node]:
-        if self._only is None:
-            yield from self.snapshot.nodes.values()
-        elif self._only in self.snapshot.nodes:
-            yield self.snapshot.nodes[self._only]
+        Raises:
+            SelectorError: A node selector of the pod or of its claims can't be read.
+        """
+        return self._eligible.names(placement.pod, [each.claim for each in placement.claims])
 
-    def _known(self, each: PodClaim) -> PodClaim:
+    def _answers(
+        self, wanted: list[ResourceClaim], among: int
+    ) -> Iterator[tuple[str, tuple[AllocationResult, ...] | AllocatorError]]:
+        if not among:
+            return
+        if self._session is None:
+            self._session = self._begin()
+        yield from self._session.answers(wanted, among)
+
+    def _take(
+        self,
+        claims: tuple[PodClaim, ...],
+        wanted: Mapping[Key, ResourceClaim],
+        results: tuple[AllocationResult, ...],
+    ) -> tuple[PodClaim, ...]:
+        assert self._session is not None
+        self._session.take(list(wanted.values()), results)
+        for (key, claim), allocation in zip(wanted.items(), results, strict=True):
+            self._known[key] = structs.replace(claim, status=structs.replace(claim.status, allocation=allocation))
+        return tuple(self._now(each) for each in claims)
+
+    def _now(self, each: PodClaim) -> PodClaim:
         """The claim as it is by now: another pod may have got it allocated."""
-        claim = self.snapshot.claims.get((each.claim.metadata.namespace, each.claim.metadata.name))
+        claim = self._known.get(_key(each))
         return each if claim is None else PodClaim(each.entry, claim, each.generated)
 
 
-def _given(each: PodClaim, allocation: Any) -> PodClaim:
-    status = structs.replace(each.claim.status, allocation=allocation)
-    return PodClaim(each.entry, structs.replace(each.claim, status=status), each.generated)
-
-
-def _may_use(pod: Pod | None, claims: tuple[PodClaim, ...], node: Node) -> bool:
-    """Whether the pod's own wishes and the claims it shares with others leave this node."""
-    for each in claims:
-        allocation = each.claim.status.allocation
-        selector = allocation.node_selector if allocation else None
-        if selector is not None and not selector_matches(selector, node):
-            return False
-    if pod is None:
-        return True
-    spec = pod.spec
-    if spec.node_name and spec.node_name != node.metadata.name:
-        return False
-    if any(node.metadata.labels.get(key) != value for key, value in spec.node_selector.items()):
-        return False
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return required is None or selector_matches(required, node)
+def _key(each: PodClaim) -> Key:
+    return each.claim.metadata.namespace, each.claim.metadata.name
