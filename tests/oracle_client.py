@@ -54,7 +54,7 @@ def build(say: Callable[[str], None] = lambda line: None) -> Path:
 
     def compile_into(directory: Path) -> None:
         say("oracle: not built yet; building it")
-        gotoolchain.build(MODULE, ".", directory / "oracle", variables=variables)
+        gotoolchain.build(MODULE, ["."], directory / "oracle", variables=variables)
 
     return buildcache.entry("oracle", key, compile_into) / "oracle"
 

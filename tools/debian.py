@@ -56,11 +56,9 @@ def _can_make_environments() -> bool:
 CERTIFICATES = Package(
     "ca-certificates", "Go fetches modules over TLS", _file("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
 )
-CONTAINERS = (
-    Package("busybox-static", "the root file system of demo and test containers", _installed("busybox-static")),
-    Package("podman", "a container engine", _command("podman")),
-    Package("runc", "the runtime below podman, and an engine by itself", _command("runc")),
-)
+BUSYBOX = Package("busybox-static", "the root file system of demo and test containers", _installed("busybox-static"))
+RUNC = Package("runc", "the runtime below podman and containerd, and an engine by itself", _command("runc"))
+CONTAINERS = (BUSYBOX, Package("podman", "a container engine", _command("podman")), RUNC)
 
 NEEDS: dict[str, tuple[Package, ...]] = {
     "environment": (
@@ -78,6 +76,14 @@ NEEDS: dict[str, tuple[Package, ...]] = {
         Package("libc6-dev", "builds runc", _file("/usr/include/stdlib.h")),
         Package("libseccomp-dev", "builds runc", _seccomp_headers),
         Package("pkg-config", "builds runc", _command("pkg-config")),
+    ),
+    "cluster": (
+        CERTIFICATES,
+        BUSYBOX,
+        RUNC,
+        Package("openssl", "makes the certificates of the test cluster", _command("openssl")),
+        Package("iproute2", "makes the network of the test cluster", _command("ip")),
+        Package("containernetworking-plugins", "connects pods of the test cluster", _file("/usr/lib/cni/bridge")),
     ),
     "machine": (Package("debootstrap", "makes the fresh machine of a test", _command("debootstrap")),),
 }

@@ -88,18 +88,18 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def build(
     module: Path,
-    package: str,
+    packages: Sequence[str],
     output: Path,
     *,
     arguments: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Build one program of a module.
+    """Build programs of a module.
 
     Args:
         module: The directory of go.mod.
-        package: The import path or relative path of the program.
-        output: The file to write.
+        packages: The import paths or relative paths of the programs.
+        output: The file to write, or an existing directory.
         arguments: Further arguments of ``go build``.
         variables: Further environment variables, such as ``CGO_ENABLED``.
 
@@ -109,7 +109,7 @@ def build(
     """
     go = find(required_version([module]))
     done = subprocess.run(
-        [go, "build", *arguments, "-o", output, package],
+        [go, "build", *arguments, "-o", output, *packages],
         cwd=module,
         env=environment(variables),
         stdin=subprocess.DEVNULL,
@@ -118,4 +118,4 @@ def build(
         check=False,
     )
     if done.returncode != 0:
-        raise GoBuildError(f"building {package} failed:\n{done.stderr.strip()[-4000:]}")
+        raise GoBuildError(f"building {' '.join(packages)} failed:\n{done.stderr.strip()[-4000:]}")

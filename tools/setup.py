@@ -21,7 +21,9 @@ PARTS = {
     "check": ["environment", "go", "oracle"],
     "fuzz": ["environment", "go", "oracle"],
     "bench": ["environment", "go", "oracle"],
-    "test": ["environment", "go", "oracle", "containers", "engines", "machine"],
+    "cluster": ["environment", "go", "cluster"],
+    "versions": ["environment", "go", "cluster", "older-cluster"],
+    "test": ["environment", "go", "oracle", "containers", "engines", "cluster", "machine"],
 }
 """Make target → parts of the set-up that it needs."""
 
@@ -57,10 +59,11 @@ def set_up(target: str) -> None:
     debian.ensure(parts, say)
     environment.ensure(say)
     if "go" in parts:
-        _set_up_go(engines_too="engines" in parts)
+        _set_up_go(parts)
 
 
-def _set_up_go(*, engines_too: bool) -> None:
+def _set_up_go(parts: list[str]) -> None:
+    import cluster_programs
     import engines
     import environment
     import gotoolchain
@@ -68,16 +71,27 @@ def _set_up_go(*, engines_too: bool) -> None:
     sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
     import oracle_client
 
-    modules = [oracle_client.MODULE, *(engines.MODULES if engines_too else ())]
-    needed = gotoolchain.required_version(modules)
+    directories = [oracle_client.MODULE] if "oracle" in parts else []
+    for part, modules in (
+        ("engines", engines.MODULES),
+        ("cluster", cluster_programs.MODULES),
+        ("older-cluster", cluster_programs.OLDER),
+    ):
+        directories += [module.directory for module in modules if part in parts]
+    needed = gotoolchain.required_version(directories)
     try:
         gotoolchain.find(needed)
     except gotoolchain.GoMissingError:
         environment.add_go(say)
         gotoolchain.find(needed)
-    oracle_client.build(say)
-    if engines_too:
+    if "oracle" in parts:
+        oracle_client.build(say)
+    if "engines" in parts:
         engines.ensure(say)
+    if "cluster" in parts:
+        cluster_programs.ensure("1.37", say)
+    if "older-cluster" in parts:
+        cluster_programs.ensure("1.33", say)
 
 
 def main() -> None:

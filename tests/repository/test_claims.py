@@ -83,11 +83,11 @@ def test_each_line_of_what_works_names_a_test_that_exists() -> None:
 
 def test_make_targets_in_documents_exist() -> None:
     """A document that tells to run ``make something`` names a target of the Makefile."""
-    targets = set(re.findall(r"^([a-z]+):", text_of(Path("Makefile")) or "", re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", text_of(Path("Makefile")) or "", re.MULTILINE))
     wrong = [
         f"{page}: make {target}"
         for page in tracked(".md")
-        for target in re.findall(r"(?:`|^|\$ )make ([a-z]+)", text_of(page) or "", re.MULTILINE)
+        for target in re.findall(r"(?:`|^|\$ )make ([a-z]+(?:-[a-z]+)*)", text_of(page) or "", re.MULTILINE)
         if target not in targets
     ]
     assert_none(wrong)

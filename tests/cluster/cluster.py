@@ -1,0 +1,207 @@
+"""A cluster: the one entry for tests and for ``make cluster-up``.
+
+Owns the order in which a cluster is put together and taken apart, and what a test asks of it. A cluster has a name;
+starting one removes what was left under that name, and every other cluster whose run was killed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import cluster_programs
+from cluster import kubeconfig, leftovers, place, ports
+from cluster.certificates import Pair
+from cluster.control_plane import START_PATIENCE, ControlPlane, Ports
+from cluster.errors import ClusterError
+from cluster.kubectl import Kubectl
+from cluster.profile import Gates, profile
+from cluster_programs import Version
+
+__all__ = ["Cluster"]
+
+
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        name: What it was called.
+        directory: Everything of it: kubeconfig, certificates, logs, sockets, the nodes' directories.
+        kubeconfig: Of a member of system:masters.
+        server: URL of the API server.
+        node_names: Names of the real nodes.
+        kubectl: The kubectl command, called with its arguments; see `cluster.kubectl.Kubectl`.
+    """
+
+    def __init__(self, directory: Path, facts: dict[str, Any]) -> None:
+        """Describe a cluster; use `up` or `open`."""
+        self.name = directory.name
+        self.directory = directory
+        programs = cluster_programs.ensure(facts["version"])
+        self._services = ipaddress.IPv4Network(facts["services"])
+        self._plane = ControlPlane(
+            directory,
+            programs,
+            profile(facts["version"], facts["gates"]),
+            Ports(**facts["ports"]),
+            str(self._services),
+        )
+        self.kubeconfig = self._plane.admin
+        self.server = self._plane.server
+        self.node_names: tuple[str, ...] = ()
+        self.kubectl = Kubectl(programs["kubectl"], directory)
+        self._identities = 0
+
+    @classmethod
+    def up(
+        cls,
+        name: str,
+        *,
+        nodes: int = 2,
+        gates: Gates = "default",
+        version: Version = "1.37",
+        simulated_nodes: int = 0,
+        outlives: bool = False,
+    ) -> Self:
+        """Start a cluster and wait until it can be used.
+
+        Args:
+            name: At most 16 letters, digits and dashes. What was left under it is removed first.
+            nodes: Real nodes, each with kubelet and containerd; they need root. 0 is a control plane alone.
+            gates: ``alpha`` turns on the unfinished features of dynamic resource allocation and of workloads.
+            version: Minor release of Kubernetes.
+            simulated_nodes: Nodes that exist only in the API; pods on them "run" because kwok says so.
+            outlives: Whether it stays when this process ends. If not, the next start of any cluster removes it.
+
+        Raises:
+            ClusterError: It didn't come up; what had been started is removed.
+            ValueError: There is no such profile of that release.
+        """
+        directory = place.directory_of(name)
+        profile(version, gates)
+        with place.locked(name):
+            leftovers.remove(directory)
+            leftovers.remove_abandoned()
+            directory.mkdir(mode=0o700)
+            facts = {
+                "version": version,
+                "gates": gates,
+                "nodes": nodes,
+                "simulated_nodes": simulated_nodes,
+                "ports": asdict(Ports(*ports.free(5))),
+                "services": "10.96.0.0/16",
+            }
+            place.write_record(directory, facts, outlives=outlives)
+            try:
+                cluster = cls(directory, facts)
+                cluster._start()
+            except BaseException:
+                leftovers.remove(directory)
+                raise
+            return cluster
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """A cluster that another process started.
+
+        Raises:
+            ClusterError: None of that name runs.
+        """
+        directory = place.directory_of(name)
+        facts = place.read_record(directory)
+        if facts is None:
+            raise ClusterError(f"no cluster {name!r} runs; these do: {', '.join(place.names()) or 'none'}")
+        facts.pop("owner")
+        return cls(directory, facts)
+
+    def down(self) -> None:
+        """End it and remove everything of it.
+
+        Raises:
+            ClusterError: Something of it can't be removed.
+        """
+        with place.locked(self.name):
+            self._plane.stop()
+            leftovers.remove(self.directory)
+
+    def start_apiserver(self) -> None:
+        """Start the API server again, on the same port, and wait until it serves.
+
+        Raises:
+            ClusterError: It ended or wasn't ready in time; with its log.
+        """
+        self._plane.start_apiserver()
+
+    def stop_apiserver(self, *, kill: bool = False) -> None:
+        """Stop the API server, or kill it (SIGKILL)."""
+        # Asked to end, it waits a minute for clients that watch, and there are always some.
+        self._plane.components["kube-apiserver"].stop(kill=kill, patience=2)
+
+    def restart_apiserver(self, *, kill: bool = False) -> None:
+        """Stop or kill the API server, start it again and wait until it serves.
+
+        Raises:
+            ClusterError: It ended or wasn't ready in time; with its log.
+        """
+        self.stop_apiserver(kill=kill)
+        self.start_apiserver()
+
+    def log_tail(self, component: str, lines: int = 25) -> str:
+        """The end of the log of a component of the control plane, such as ``kube-scheduler``."""
+        return self._plane.components[component].log_tail(lines)
+
+    def client_certificate(self, common_name: str, organizations: Sequence[str] = ()) -> Pair:
+        """A client certificate for a user in groups.
+
+        Raises:
+            CommandError: openssl refused.
+        """
+        self._identities += 1
+        return self._plane.authority.client(f"client-{self._identities}", common_name, organizations)
+
+    def kubeconfig_for(self, user: str | None = None, *, groups: Sequence[str] = (), token: str | None = None) -> Path:
+        """A kubeconfig for a user in groups, or for the bearer of a token.
+
+        Raises:
+            CommandError: openssl refused.
+            ValueError: Not exactly one of user and token is given.
+        """
+        if (user is None) == (token is None):
+            raise ValueError("a kubeconfig is for a user or for a token")
+        identity = self.client_certificate(user, groups) if user is not None else token
+        assert identity is not None
+        self._identities += 1
+        path = self.directory / f"kubeconfig-{self._identities}"
+        return kubeconfig.write(path, self.server, self._plane.authority.certificate, identity)
+
+    def service_account_token(
+        self, namespace: str, name: str, *, node: str | None = None, pod: str | None = None
+    ) -> str:
+        """A token of a service account, of those that live for an hour.
+
+        Args:
+            namespace: The account's.
+            name: The account's.
+            node: Bind it to a node: it ends with the node, and requests made with it carry the node's name.
+            pod: Bind it to a pod as a kubelet does; requests carry the names of the pod and its node.
+
+        Raises:
+            CommandError: There is no such account, node or pod.
+        """
+        bound = [("Node", node)] if node is not None else [("Pod", pod)] if pod is not None else []
+        flags = [flag for kind, to in bound for flag in (f"--bound-object-kind={kind}", f"--bound-object-name={to}")]
+        return self.kubectl("create", "token", name, f"--namespace={namespace}", *flags).strip()
+
+    def _start(self) -> None:
+        self._plane.make(str(self._services[1]))
+        self._plane.start()
+        self._plane.wait_until_ready()
+        # Pods are refused until the controller manager has made this account.
+        self._plane.components["kube-controller-manager"].wait_until(
+            lambda: "default" in self.kubectl("get", "serviceaccounts", "--output=name", check=False),
+            patience=START_PATIENCE,
+            what="didn't make the default service account",
+        )
