@@ -1,13 +1,14 @@
-"""``draht explain``: why a pod or claim of manifests fits or doesn't."""
+"""``draht explain``: why a pod or claim of manifests or of a live cluster fits or doesn't."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from draht.api.printable import printable_lines
-from draht.cli.manifest_files import BAD_INPUT, bad_input, manifest_options, read_cluster
+from draht.cli.manifest_files import BAD_INPUT, Cluster, bad_input, manifest_options, read_cluster
 from draht.cli.output import emit, output_option
 
 if TYPE_CHECKING:
@@ -18,18 +19,19 @@ __all__ = ["explain"]
 
 _HELP = """Say why a pod or claim fits, or doesn't: the cause, the numbers behind it, and what would help.
 
-What stands before it in the files is placed first, as draht allocate does it; --alone leaves that out. The exit status
-is 0 if it fits, 1 if it doesn't, 2 if something couldn't be read.
+Without files the live cluster is read, and the answer is about what is allocated there now. In files, what stands
+before it is placed first, as draht allocate does it; --alone leaves that out. The exit status is 0 if it fits, 1 if it
+doesn't, 2 if something couldn't be read.
 
 \b
+draht explain pod/trainer -n team-a
 draht explain -f pods.yaml --profile dgx-h100 trainer
-draht explain -f cluster.yaml claim/gpu -n team-a
 """
 
 
-@click.command(short_help="Say why a pod or claim of manifests doesn't fit.", help=_HELP)
+@click.command(short_help="Say why a pod or claim doesn't fit.", help=_HELP)
 @manifest_options
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod or claim.")
+@click.option("-n", "--namespace", help="Namespace of the pod or claim.  [default: the context's, or default]")
 @click.option("--alone", is_flag=True, help="Place nothing else first.")
 @output_option("text", "json", "yaml")
 @click.argument("target", metavar="[pod/|claim/]NAME")
@@ -39,7 +41,7 @@ def explain(
     /,
     *,
     files: tuple[str, ...],
-    namespace: str,
+    namespace: str | None,
     node: str | None,
     steps: int,
     alone: bool,
@@ -53,12 +55,12 @@ def explain(
     from draht.scheduler import Sequence
 
     with bad_input():
-        cluster = read_cluster(files, **options)
+        cluster = read_cluster(files, managed=partial(_gated, target=target, namespace=namespace), **options)
         cluster.check_node(node)
-        name = _find(cluster.manifests, target, namespace)
+        name = _find(cluster.manifests, target, namespace or cluster.namespace, live=cluster.live)
     limits = Limits(steps=steps)
     sequence = Sequence(cluster.manifests, cluster.snapshot, node=node, limits=limits)
-    placement = _placement(sequence, cluster.manifests, name, alone=alone)
+    placement = _placement(sequence, cluster.manifests, name, alone=alone or cluster.live)
     if placement.error is not None and not placement.claims:
         raise placement.error
     if placement.fits:
@@ -67,7 +69,7 @@ def explain(
         nodes = sequence.eligible(placement)
         found = explained(sequence.snapshot, placement.unallocated, nodes=nodes, limits=limits)
     if output == "text":
-        text = _fits(placement) if found is None else f"{placement.name} doesn't fit: {found.text()}"
+        text = _fits(placement, cluster) if found is None else f"{placement.name} doesn't fit: {found.text()}"
         click.echo(printable_lines(text))
     else:
         emit(
@@ -99,13 +101,35 @@ def explain(
     ctx.exit(0 if found is None else 1)
 
 
-def _fits(placement: Placement) -> str:
+def _fits(placement: Placement, cluster: Cluster) -> str:
+    pod = placement.pod
+    if pod is not None and cluster.live:
+        reason = cluster.settled.get((pod.metadata.namespace, pod.metadata.name))
+        if reason is not None:
+            return f"{placement.name} waits for no devices: {reason}"
+        text = f"{placement.name} would get its devices on node {placement.node}"
+        # Devices are only part of the story: CPU, memory, taints and volumes are kube-scheduler's.
+        said = next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
+        return f"{text}\n  kube-scheduler said last: {said}" if said else text
     if placement.node is None:
         return f"{placement.name} is allocated already, on another node"
     return f"{placement.name} fits on node {placement.node}"
 
 
-def _find(manifests: Manifests, target: str, namespace: str) -> str:
+def _gated(manifests: Manifests, target: str, namespace: str | None) -> bool:
+    """Whether the target is a pod whose devices draht gives out."""
+    from draht.controller import GATE
+
+    name = target.partition("/")[2] or target
+    return any(
+        gate.name == GATE
+        for (space, own), pod in manifests.pods.items()
+        if own == name and namespace in {None, space}
+        for gate in pod.spec.scheduling_gates
+    )
+
+
+def _find(manifests: Manifests, target: str, namespace: str, *, live: bool) -> str:
     """The name that a `Placement` of the target has."""
     from draht.api.errors import DrahtError
 
@@ -125,7 +149,7 @@ def _find(manifests: Manifests, target: str, namespace: str) -> str:
         if space == namespace
     ]
     raise DrahtError(
-        f"there is no {' or '.join(kinds)} {namespace}/{name} in the files",
+        f"there is no {' or '.join(kinds)} {namespace}/{name} in the {'cluster' if live else 'files'}",
         hint=f"there are {', '.join(here[:8])}" if here else "name another namespace with -n",
     )
 

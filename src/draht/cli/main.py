@@ -20,13 +20,13 @@ from draht.api.errors import DrahtError
 from draht.api.printable import printable, printable_lines
 
 COMMANDS = {
-    "allocate": "Decide which devices pods and claims get, from files.",
+    "allocate": "Decide which devices pods and claims get.",
     "cdi": "Look at, check, change and apply CDI specs.",
     "cel": "Check selectors and try them on devices.",
     "demo": "Run the twelve use cases in real containers.",
     "devices": "Show the GPUs and NICs of this machine or of a profile.",
     "doctor": "Check engines, CDI and permissions of this machine.",
-    "explain": "Say why a pod or claim of manifests doesn't fit.",
+    "explain": "Say why a pod or claim doesn't fit.",
     "ps": "Show who holds which GPU on this machine.",
     "release": "End a hold and give its GPUs back.",
     "run": "Run a container with GPUs of this machine.",

@@ -1,16 +1,16 @@
-"""Manifests on the command line: ``-f``, ``--profile``, and the cluster they make.
+"""Manifests on the command line: ``-f``, ``--profile``, and the cluster they make, perhaps beside a live one.
 
-Shared by the commands that decide from files. Problems of files are told and don't hide what could be read; the exit
-status says that there were some.
+Shared by the commands that decide. Problems of files are told and don't hide what could be read; the exit status says
+that there were some.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ import click
 
 from draht.api.errors import DrahtError
 from draht.api.printable import printable_lines
+from draht.cli.live import Connection, connection_options, read_live
 
 if TYPE_CHECKING:
     from draht.allocator import Snapshot
@@ -49,19 +50,33 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the files and the profile make together.
+    """What the files, the profile and the live cluster make together.
 
     Args:
-        manifests: The objects of the files, with the classes that the shipped drivers bring.
+        manifests: The objects; for files alone with the classes that the shipped drivers bring.
         snapshot: Slices, nodes and allocated claims.
         published: What the profile offers, if one was named.
-        broken: A file couldn't be read in part; the problems have been told.
+        broken: Something couldn't be read in part; the problems have been told.
+        live: A cluster was read.
+        namespace: The namespace to look in where none is named.
+        settled: Namespace and name of each pod of a live cluster that waits for no decision, with the reason.
     """
 
     manifests: Manifests
     snapshot: Snapshot
     published: Published | None
     broken: bool
+    live: bool = False
+    namespace: str = "default"
+    settled: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def queue(self) -> Manifests:
+        """With the pods that wait for a decision only; a live cluster's in the order of the scheduler's queue."""
+        if not self.live:
+            return self.manifests
+        waiting = [item for item in self.manifests.pods.items() if item[0] not in self.settled]
+        waiting.sort(key=lambda item: (-(item[1].spec.priority or 0), item[1].metadata.creation_timestamp or ""))
+        return replace(self.manifests, pods=dict(waiting))
 
     def check_node(self, name: str | None) -> None:
         """See that there is a node of this name, if one is named.
@@ -78,7 +93,7 @@ class Cluster:
 
 
 def manifest_options(command: _Command) -> _Command:
-    """``-f``, ``--profile``, ``--partitions``, ``--shares``, ``--kubernetes``, ``--node`` and ``--steps``."""
+    """What is decided about (``-f``, ``--profile``, ``--cluster`` and their details), and how."""
     for option in (
         click.option(
             "--steps",
@@ -106,7 +121,7 @@ def manifest_options(command: _Command) -> _Command:
         ),
     ):
         command = option(command)
-    return command
+    return connection_options(command)
 
 
 @contextmanager
@@ -154,12 +169,18 @@ def tell_problems(read: ReadResult) -> None:
         _tell(f"{problem.where}: {path}{problem.message}", problem.hint, what=what)
 
 
-def manifests_of(found: Iterable[Located], *, tell: Callable[[ManifestError], None] | None = None) -> Manifests:
-    """The objects of files, with the classes that the shipped drivers bring.
+def manifests_of(
+    found: Iterable[Located],
+    *,
+    tell: Callable[[ManifestError], None] | None = None,
+    beside: Sequence[Object] = (),
+) -> Manifests:
+    """The objects of files, with those of a live cluster or else the classes that the shipped drivers bring.
 
     Args:
         found: The objects.
         tell: Gets the error, with its place, of each object that is left out; without it the first one is raised.
+        beside: A cluster's objects; those of files take their place.
 
     Raises:
         ManifestError: Two objects have one kind and name, or a name is missing.
@@ -168,43 +189,71 @@ def manifests_of(found: Iterable[Located], *, tell: Callable[[ManifestError], No
     from draht.manifests import Manifests
 
     places = {id(each.object): each for each in found}
+    given = {_identity(each.object) for each in places.values()}
+    others = [each for each in beside if _identity(each) not in given]
 
     def refused(obj: Object, error: ManifestError) -> None:
-        error.where = error.where or places[id(obj)].where("metadata.name")
+        if id(obj) in places:
+            error.where = error.where or places[id(obj)].where("metadata.name")
         if tell is None:
             raise error
         tell(error)
 
-    return Manifests.of((each.object for each in places.values()), classes=device_classes(), refused=refused)
+    objects = [*(each.object for each in places.values()), *others]
+    return Manifests.of(objects, classes=() if beside else device_classes(), refused=refused)
+
+
+def _identity(obj: Object) -> tuple[str, str, str]:
+    return obj.kind, obj.metadata.namespace or "default", obj.metadata.name
 
 
 def read_cluster(
     files: Sequence[str],
     *,
+    connection: Connection | None = None,
     profile: str | None = None,
     partitions: bool = False,
     shares: bool = False,
     kubernetes: str | None = None,
+    managed: Callable[[Manifests], bool] = lambda _manifests: False,
 ) -> Cluster:
-    """Read manifests and make the snapshot; problems are printed on stderr.
+    """Read manifests and, if one is named or there are none, a live cluster; problems are printed on stderr.
+
+    Args:
+        files: Files and directories; an object of theirs takes the place of the cluster's of that name.
+        connection: The cluster; None, and no files, is that of the kubeconfig.
+        profile: A machine to add as a node.
+        partitions: See `draht.driver.slices.publish`.
+        shares: See `draht.driver.slices.publish`.
+        kubernetes: The release whose features count.
+        managed: Whether to decide as draht does where it gives out the devices: the taint that keeps others off them
+            doesn't count.
 
     Raises:
-        DrahtError: A directory can't be listed, the profile or the release isn't known.
+        DrahtError: A directory can't be listed, the profile or the release isn't known, the cluster can't be read.
     """
     from draht.allocator import Features, Snapshot
     from draht.api.core import Node
     from draht.api.meta import ObjectMeta
+    from draht.controller import MANAGED, hindrance
     from draht.driver.slices import publish
     from draht.hardware.simulated import from_profile
 
-    if not files:
-        raise click.UsageError("say with -f which manifests to read")
+    connection = connection or Connection()
+    if not files and not connection.wanted and not connection.configured():
+        raise click.UsageError("say with -f which manifests to read; no cluster is configured")
+    live = read_live(connection) if connection.wanted or not files else None
     read = read_manifests(files)
     tell_problems(read)
     refused: list[ManifestError] = []
-    manifests = manifests_of(read.objects, tell=refused.append)
+    manifests = manifests_of(read.objects, tell=refused.append, beside=() if live is None else live.objects)
     for error in refused:
         _tell(str(error), error.hint)
+    settled: dict[tuple[str, str], str] = {}
+    if live is not None:
+        for sentence in live.missing:
+            _tell(sentence, None, what="warning")
+        settled = {key: reason for key, pod in manifests.pods.items() if (reason := hindrance(pod)) is not None}
     published = None
     slices = list(manifests.slices.values())
     if profile is not None:
@@ -214,15 +263,25 @@ def read_cluster(
         click.echo(f"simulated: {inventory.machine} is a machine profile, its GPUs compute nothing", err=True)
     names = dict.fromkeys([*manifests.nodes, *(each.spec.node_name for each in slices if each.spec.node_name)])
     features = Features.of_kubernetes(kubernetes) if kubernetes else None
+    own = managed(manifests)
+    rules = [rule for rule in manifests.taint_rules.values() if not (own and rule.spec.taint.key == MANAGED)]
     snapshot = Snapshot.of(
         slices=slices,
         classes=manifests.classes.values(),
         claims=manifests.claims.values(),
         nodes=[manifests.nodes.get(name) or Node(metadata=ObjectMeta(name=name)) for name in names],
-        taint_rules=manifests.taint_rules.values(),
+        taint_rules=rules,
         **({} if features is None else {"features": features}),
     )
-    return Cluster(manifests, snapshot, published, bool(read.errors or refused))
+    return Cluster(
+        manifests,
+        snapshot,
+        published,
+        bool(read.errors or refused or (live is not None and live.missing)),
+        live=live is not None,
+        namespace="default" if live is None else live.namespace,
+        settled=settled,
+    )
 
 
 def _tell(text: str, hint: str | None, *, what: str = "error") -> None:

@@ -1,7 +1,7 @@
 """The claims of a pod: those it names, those made from templates, and the one its extended resources become.
 
 Source: the resourceclaim controller and the scheduler's DynamicResources plugin at v1.37. Names that the controller
-would end with random letters are the pod's and the entry's here, because files have no server to make them unique.
+ends with random letters are known from the pod's status; in files without one they are the pod's and the entry's.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def pod_claims(pod: Pod, manifests: Manifests) -> tuple[PodClaim, ...]:
         ManifestError: A claim or template isn't there, or an entry names both or neither.
     """
     found = [_entry(pod, index, manifests) for index in range(len(pod.spec.resource_claims))]
-    extended = _extended(pod, manifests)
-    return (*found, extended) if extended else tuple(found)
+    found.append(_extended(pod, manifests))
+    return tuple(each for each in found if each is not None)
 
 
 def extended_request_name(container: int, number: int) -> str:
@@ -84,7 +84,7 @@ def extended_resources(container: Container, manifests: Manifests) -> Iterator[t
             yield resource, device_class, amount.value()
 
 
-def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim:
+def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim | None:
     entry = pod.spec.resource_claims[index]
     namespace = pod.metadata.namespace
     where = f"Pod {namespace}/{pod.metadata.name}: spec.resourceClaims[{index}]"
@@ -96,6 +96,13 @@ def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim:
             raise _missing("ResourceClaim", namespace, entry.resource_claim_name, where, list(manifests.claims))
         return PodClaim(entry.name, claim, generated=False)
     assert entry.resource_claim_template_name is not None
+    made_for = next((each for each in pod.status.resource_claim_statuses if each.name == entry.name), None)
+    if made_for is not None:
+        if made_for.resource_claim_name is None:
+            return None  # the controller found that the pod needs no claim for it
+        existing = manifests.claims.get((namespace, made_for.resource_claim_name))
+        if existing is not None:
+            return PodClaim(entry.name, existing, generated=True)
     template = manifests.templates.get((namespace, entry.resource_claim_template_name))
     if template is None:
         raise _missing(
@@ -143,6 +150,10 @@ def _extended(pod: Pod, manifests: Manifests) -> PodClaim | None:
     ]
     if not requests:
         return None
+    status = pod.status.extended_resource_claim_status
+    existing = status and manifests.claims.get((pod.metadata.namespace, status.resource_claim_name))
+    if existing:
+        return PodClaim(EXTENDED, existing, generated=True)
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
     return PodClaim(EXTENDED, _made(pod, EXTENDED, spec, _EXTENDED_CLAIM), generated=True)
 
