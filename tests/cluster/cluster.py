@@ -7,17 +7,22 @@ starting one removes what was left under that name, and every other cluster whos
 from __future__ import annotations
 
 import ipaddress
+import os
+import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 import cluster_programs
-from cluster import kubeconfig, leftovers, place, ports
+from cluster import images, kubeconfig, leftovers, place, ports
 from cluster.certificates import Pair
 from cluster.control_plane import START_PATIENCE, ControlPlane, Ports
 from cluster.errors import ClusterError
 from cluster.kubectl import Kubectl
+from cluster.network import Network
+from cluster.node import Node
 from cluster.profile import Gates, profile
 from cluster_programs import Version
 
@@ -41,17 +46,28 @@ class Cluster:
         self.name = directory.name
         self.directory = directory
         programs = cluster_programs.ensure(facts["version"])
-        self._services = ipaddress.IPv4Network(facts["services"])
+        self._profile = profile(facts["version"], facts["gates"])
+        self._network = Network(**facts["network"]) if facts["network"] else None
+        # A control plane alone has no network in which its services could be reached.
+        self._services = self._network.services if self._network else ipaddress.IPv4Network("10.96.0.0/16")
         self._plane = ControlPlane(
             directory,
             programs,
-            profile(facts["version"], facts["gates"]),
+            self._profile,
             Ports(**facts["ports"]),
             str(self._services),
         )
         self.kubeconfig = self._plane.admin
         self.server = self._plane.server
-        self.node_names: tuple[str, ...] = ()
+        self._nodes = (
+            {
+                node.name: node
+                for node in (Node(directory, index, programs, self._network) for index in range(facts["nodes"]))
+            }
+            if self._network
+            else {}
+        )
+        self.node_names = tuple(self._nodes)
         self.kubectl = Kubectl(programs["kubectl"], directory)
         self._identities = 0
 
@@ -85,6 +101,8 @@ class Cluster:
         with place.locked(name):
             leftovers.remove(directory)
             leftovers.remove_abandoned()
+            if nodes and os.geteuid() != 0:
+                raise ClusterError("nodes need root; without it, start a cluster of 0 nodes")
             directory.mkdir(mode=0o700)
             facts = {
                 "version": version,
@@ -92,10 +110,16 @@ class Cluster:
                 "nodes": nodes,
                 "simulated_nodes": simulated_nodes,
                 "ports": asdict(Ports(*ports.free(5))),
-                "services": "10.96.0.0/16",
+                "network": None,
             }
             place.write_record(directory, facts, outlives=outlives)
             try:
+                if nodes:
+                    with place.locked("network"):
+                        network = Network.choose(directory)
+                        network.make(nodes)
+                    facts["network"] = asdict(network)
+                    place.write_record(directory, facts, outlives=outlives)
                 cluster = cls(directory, facts)
                 cluster._start()
             except BaseException:
@@ -195,9 +219,44 @@ class Cluster:
         flags = [flag for kind, to in bound for flag in (f"--bound-object-kind={kind}", f"--bound-object-name={to}")]
         return self.kubectl("create", "token", name, f"--namespace={namespace}", *flags).strip()
 
+    def node(self, name: str) -> Node:
+        """A node.
+
+        Raises:
+            KeyError: There is no real node of that name.
+        """
+        return self._nodes[name]
+
+    def wait_until_nodes_are_ready(self, *, patience: float = 60.0) -> None:
+        """Wait until every real node is ready.
+
+        Raises:
+            ClusterError: One isn't in time; with the ends of its logs.
+        """
+        jsonpath = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status}{"\\n"}{end}'
+        until = time.monotonic() + patience
+        while True:
+            lines = self.kubectl("get", "nodes", f"--output=jsonpath={jsonpath}", check=False).splitlines()
+            waiting = [name for name in self.node_names if f"{name}=True" not in lines]
+            if not waiting:
+                return
+            if time.monotonic() > until:
+                raise ClusterError(
+                    f"node {waiting[0]} isn't ready after {patience:.0f} s\n{self._nodes[waiting[0]].log_tail()}"
+                )
+            time.sleep(0.2)
+
     def _start(self) -> None:
         self._plane.make(str(self._services[1]))
-        self._plane.start()
+        with ThreadPoolExecutor(1 + len(self._nodes)) as pool:
+            runtimes = self._start_runtimes(pool)
+            self._plane.start()
+            for node in self._nodes.values():
+                node.make_kubelet(self._plane.authority, self.server, self._profile)
+            for runtime in runtimes:
+                runtime.result()
+        for node in self._nodes.values():
+            node.start_kubelet()
         self._plane.wait_until_ready()
         # Pods are refused until the controller manager has made this account.
         self._plane.components["kube-controller-manager"].wait_until(
@@ -205,3 +264,11 @@ class Cluster:
             patience=START_PATIENCE,
             what="didn't make the default service account",
         )
+        self.wait_until_nodes_are_ready()
+
+    def _start_runtimes(self, pool: ThreadPoolExecutor) -> list[Future[None]]:
+        if not self._nodes:
+            return []
+        archive = self.directory / "images.tar"
+        images.write_archive(archive)
+        return [pool.submit(node.start_runtime, archive) for node in self._nodes.values()]

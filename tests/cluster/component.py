@@ -27,6 +27,7 @@ class Component:
     Attributes:
         name: What it is called in messages and in the name of its log.
         log: The file with everything it wrote, over all its starts.
+        record: The file that says which process it is.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Component:
         self.log = directory / "logs" / f"{name}.log"
         self._command = [str(part) for part in command]
         self._environment = {**os.environ, **(environment or {})}
-        self._record = directory / "processes" / f"{name}.json"
+        self.record = directory / "processes" / f"{name}.json"
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -45,7 +46,7 @@ class Component:
         if self._child is not None:
             return self._child.pid if self._child.poll() is None else None
         try:
-            record = json.loads(self._record.read_text())
+            record = json.loads(self.record.read_text())
         except (OSError, ValueError):
             return None
         pid = int(record["pid"])
@@ -56,7 +57,7 @@ class Component:
         """Start it; nothing happens while it runs."""
         if self.pid is not None:
             return
-        for parent in (self.log.parent, self._record.parent):
+        for parent in (self.log.parent, self.record.parent):
             parent.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
@@ -68,7 +69,7 @@ class Component:
                 start_new_session=True,  # Ctrl-C reaches the run, which ends the cluster in order
             )
         started = leftovers.start_of(self._child.pid)
-        self._record.write_text(json.dumps({"pid": self._child.pid, "started": started}))
+        self.record.write_text(json.dumps({"pid": self._child.pid, "started": started}))
 
     def stop(self, *, kill: bool = False, patience: float = 10.0) -> None:
         """End it; one that doesn't end in time is killed.

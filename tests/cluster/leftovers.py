@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import leftovers as machine
-from cluster import place
+from cluster import network, place, space
 from cluster.errors import ClusterError
 
 __all__ = ["remove", "remove_abandoned"]
@@ -33,6 +33,11 @@ def remove(directory: Path) -> None:
     if not directory.exists():
         return
     _end_processes(directory)
+    network.remove_bridge(directory)
+    for group in space.groups_of(directory):
+        machine.remove_group(group)
+        if group.exists():
+            raise ClusterError(f"control group {group} can't be removed")
     machine.unmount_below(directory)
     if machine.mounts_below(directory):  # what can't be unmounted may be the machine's own files
         raise ClusterError(f"something is still mounted below {directory}")
