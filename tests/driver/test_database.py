@@ -75,7 +75,7 @@ def test_newer_schema_is_refused_and_untouched(database: Database) -> None:
     connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     connection.close()
     for attempt in (database.check, lambda: ids(database)):
-        with pytest.raises(NewerSchemaError, match=r"version 2, this draht knows 1") as caught:
+        with pytest.raises(NewerSchemaError, match=r"version 3, this draht knows 2") as caught:
             attempt()
         assert caught.value.hint
     assert sorted(path.name for path in database.directory.iterdir()) == ["state.db"]
@@ -87,7 +87,7 @@ def test_migration_keeps_an_older_database(database: Database, monkeypatch: pyte
     add(database, "h1", "a")
     migrations = (*schema._MIGRATIONS, "CREATE TABLE newer (x INTEGER) STRICT;")
     monkeypatch.setattr(schema, "_MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", len(migrations))
     with database.transaction() as tx:
         assert tx.connection.execute("SELECT COUNT(*) FROM newer").fetchone() == (0,)
     assert ids(database) == ["h1"]

@@ -1,4 +1,4 @@
-"""What happened to holds, in order: append-only, bounded, readable after everything else is gone.
+"""What happened to holds and claims, in order: append-only, bounded, readable after everything else is gone.
 
 Each entry is written in the transaction of the change it tells of, so the trail and the tables never disagree. Old
 entries go when there are more than `LIMIT`, except those of holds that still exist: every hold can be explained.
@@ -19,12 +19,25 @@ LIMIT = 10_000
 """Entries kept: months of a busy workstation, about 2 MB."""
 
 Event = Literal[
-    "held", "created", "started", "released", "freed", "failed", "adopted", "conflict", "waiting", "withdrawn"
+    "held",
+    "created",
+    "started",
+    "released",
+    "freed",
+    "failed",
+    "adopted",
+    "conflict",
+    "waiting",
+    "withdrawn",
+    "preparing",
+    "prepared",
 ]
 """*held* devices chosen and held; *created* the engine made the container; *started* the engine is told to start it;
 *released* somebody asks for its end; *freed* the hold is gone, after its container and spec; *failed* a step failed (a
 *freed* follows); *adopted* a running container got the hold that the database had lost; *conflict* a running container
-has devices that somebody else holds; *waiting* and *withdrawn* tell of tickets of the queue."""
+has devices that somebody else holds; *waiting* and *withdrawn* tell of tickets of the queue. Of a claim, whose UID
+stands where a hold's id does: *preparing* its devices are taken, *prepared* containers can have them, *adopted* it was
+found in a CDI spec after the database had been lost, *failed* and *freed* as for holds."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +46,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: Seconds since the epoch.
         event: See `Event`.
-        hold: The hold it is about, if any.
+        hold: The hold it is about, or the UID of a claim, if any.
         detail: One sentence fragment for people.
         pid: The process that did it.
         uid: Its user.

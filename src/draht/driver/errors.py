@@ -1,4 +1,4 @@
-"""What can go wrong with the machine's database and with preparing claims; the hierarchy is drawn in the package's docstring."""
+"""What can go wrong with the machine's database and with claims; the hierarchy is drawn in the package's docstring."""
 
 from __future__ import annotations
 

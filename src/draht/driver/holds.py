@@ -96,8 +96,8 @@ def insert(
     """Add a hold with its units and the paths of the CDI specs that will be written for it.
 
     Raises:
-        HeldError: One of the units belongs to another hold (primary key of ``held_units``), or the id exists. The
-            transaction is still usable and has nothing of this hold.
+        HeldError: One of the units belongs to another hold or to a claim (primary key and trigger of ``held_units``),
+            or the id exists. The transaction is still usable and has nothing of this hold.
     """
     assert units, "a hold without units would protect nothing"
     tx.connection.execute("SAVEPOINT hold")
@@ -173,8 +173,8 @@ def find(tx: Transaction, hold: str) -> Hold | None:
 
 
 def held_units(tx: Transaction) -> dict[str, str]:
-    """Unit → id of the hold that has it."""
-    return dict(tx.connection.execute("SELECT unit, hold FROM held_units"))
+    """Unit → id of the hold, or UID of a claim, that has it; of a shared unit, one of its claims."""
+    return dict(tx.connection.execute("SELECT unit, COALESCE(hold, claim) FROM held_units"))
 
 
 def units_of(tx: Transaction, hold: str) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """The tables of the machine's database, their version, and how an older file becomes a current one.
 
-Knows SQL only; the meaning of rows lives beside the functions that read them (`holds`, `waiting`, `audit`).
+Knows SQL only; the meaning of rows lives beside the functions that read them (`holds`, `claims`, `waiting`, `audit`).
 """
 
 from __future__ import annotations
@@ -68,10 +68,50 @@ _MIGRATIONS = (
     CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
     """,
+    # 1 → 2. A claim is known per driver. A unit belongs to one hold, to one claim, or to shares of one device; shares
+    # of one claim and whole devices of another in one unit are refused by the trigger, since no key can say it.
+    """
+    CREATE TABLE claims (
+        uid TEXT NOT NULL,
+        driver TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        name TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('preparing', 'prepared', 'unpreparing')),
+        adopted INTEGER NOT NULL DEFAULT 0,
+        boot_id TEXT NOT NULL,
+        since REAL NOT NULL,
+        record TEXT NOT NULL,
+        answer TEXT,
+        files TEXT NOT NULL DEFAULT '{}',
+        PRIMARY KEY (uid, driver)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE units (
+        unit TEXT NOT NULL,
+        share TEXT NOT NULL DEFAULT '',
+        device TEXT NOT NULL DEFAULT '',
+        hold TEXT REFERENCES holds(id) ON DELETE CASCADE,
+        claim TEXT, driver TEXT,
+        PRIMARY KEY (unit, share),
+        FOREIGN KEY (claim, driver) REFERENCES claims(uid, driver) ON DELETE CASCADE,
+        CHECK ((hold IS NULL) + (claim IS NULL) = 1 AND (claim IS NULL) = (driver IS NULL))
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO units (unit, hold) SELECT unit, hold FROM held_units;
+    DROP TABLE held_units;
+    ALTER TABLE units RENAME TO held_units;
+    CREATE INDEX held_units_by_hold ON held_units(hold);
+    CREATE INDEX held_units_by_claim ON held_units(claim, driver);
+    CREATE TRIGGER shares_of_one_device BEFORE INSERT ON held_units
+        WHEN EXISTS (
+            SELECT 1 FROM held_units
+            WHERE unit = NEW.unit AND NOT (claim IS NEW.claim AND driver IS NEW.driver)
+            AND (share = '' OR NEW.share = '' OR device <> NEW.device)
+        )
+        BEGIN SELECT RAISE(ABORT, 'the unit is taken'); END;
+    """,
 )
 
-TABLES = {"audit", "held_units", "holds", "origin", "specs", "waiting"}
-"""What every version has; a file without one of them is damaged."""
+_TABLES = ({"audit", "held_units", "holds", "origin", "specs", "waiting"}, {"claims"})
+"""What each version added; a file without one of them is damaged."""
 
 VERSION = len(_MIGRATIONS)
 """The schema version this draht reads and writes (``PRAGMA user_version``)."""
@@ -95,8 +135,9 @@ def is_current(connection: sqlite3.Connection, *, path: str) -> bool:
             where=path,
             hint="use the newer draht that wrote it; or, when no container of draht runs, move the file away",
         )
-    if version and not tables >= TABLES:
-        raise sqlite3.DatabaseError(f"tables are missing: {', '.join(sorted(TABLES - tables))}")
+    missing = set().union(*_TABLES[:version]) - tables
+    if missing:
+        raise sqlite3.DatabaseError(f"tables are missing: {', '.join(sorted(missing))}")
     return version == VERSION
 
 
