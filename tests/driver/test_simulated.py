@@ -87,12 +87,13 @@ def test_stub_libraries_say_what_they_are() -> None:
 
 def test_the_tool_lists_the_gpus_and_says_that_they_are_simulated(tmp_path: Path) -> None:
     """It runs with any POSIX shell, on what the edits put into the environment."""
-    devices = gpus("dgx-h100")
+    devices = gpus("dgx-h100", 8)
     content, _mode = simulated.stub_files(devices)["nvidia-smi"]
     common = simulated.common_edits(devices, stubs="/stubs", machine="dgx-h100")
     tool = tmp_path / "nvidia-smi"
     tool.write_bytes(content)
-    env = dict(entry.split("=", 1) for entry in common.env)
+    edits = cdi.collect([common, *(simulated.device_edits(device) for device in reversed(devices))])
+    env = dict(entry.split("=", 1) for entry in edits.env)
     lines = subprocess.run(
         ["sh", tool], env={"PATH": "/usr/bin:/bin", **env}, capture_output=True, text=True, check=True
     ).stdout.splitlines()

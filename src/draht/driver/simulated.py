@@ -10,13 +10,15 @@ Pure: it returns edits and the text of the stub files. Writing them is `draht.ho
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from draht import cdi
 from draht.hardware.inventory import Device
 
-__all__ = ["common_edits", "device_edits", "stub_files"]
+__all__ = ["common_edits", "device_edits", "stub_files", "variable"]
 
 _LIBRARIES = {
     "nvidia": ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"),
@@ -66,7 +68,6 @@ def common_edits(devices: Sequence[Device], *, stubs: str, machine: str, rootles
         if vendor == "nvidia":
             # As generated NVIDIA specs do: keeps the older prestart hook from injecting a second time.
             env.append("NVIDIA_VISIBLE_DEVICES=void")
-        env.append(f"DRAHT_SIMULATED_{vendor.upper()}={_listing(devices, vendor)}")
         nodes += _CONTROL_NODES[vendor]
         mounts += [_mount(f"{stubs}/{name}", f"{_LIBRARY_DIRECTORY}/{name}") for name in _LIBRARIES[vendor]]
         mounts.append(_mount(f"{stubs}/{_TOOLS[vendor]}", f"/usr/bin/{_TOOLS[vendor]}"))
@@ -75,12 +76,24 @@ def common_edits(devices: Sequence[Device], *, stubs: str, machine: str, rootles
 
 
 def device_edits(device: Device, *, rootless: bool = False) -> cdi.ContainerEdits:
-    """What a container gets for one simulated device: its nodes.
+    """What a container gets for one simulated device: its nodes, and a line for the vendor's tool.
+
+    Each device has a variable of its own, because of two values of one variable a container sees the last only, and it
+    may have devices of several claims.
 
     Rootless engines can't make nodes and bind the host's node of the *same* path instead, which doesn't exist here; for
     them the backing node is mounted at the path, which looks the same inside.
     """
-    return _node_edits(_nodes(device), rootless=rootless)
+    edits = _node_edits(_nodes(device), rootless=rootless)
+    if not _computes(device):
+        return edits
+    line = f"GPU {device.index}: {device.product} (UUID: {device.id})"
+    return msgspec.structs.replace(edits, env=(f"DRAHT_SIMULATED_GPU_{variable(device.id)}={line}",))
+
+
+def variable(name: str) -> str:
+    """A name as part of the name of an environment variable: ``gpu-0`` → ``gpu_0``."""
+    return re.sub("[^A-Za-z0-9_]", "_", name)
 
 
 def _nodes(device: Device) -> tuple[str, ...]:
@@ -112,14 +125,6 @@ def _vendors(devices: Sequence[Device]) -> list[str]:
     return [vendor for vendor in _LIBRARIES if any(device.vendor == vendor for device in devices if _computes(device))]
 
 
-def _listing(devices: Sequence[Device], vendor: str) -> str:
-    return ";".join(
-        f"GPU {device.index}: {device.product} (UUID: {device.id})"
-        for device in devices
-        if device.vendor == vendor and _computes(device)
-    )
-
-
 def _computes(device: Device) -> bool:
     """A GPU or a part of one: what the vendor's tool lists."""
     return device.kind in {"gpu", "mig"}
@@ -129,11 +134,9 @@ def _mount(host_path: str, container_path: str) -> cdi.Mount:
     return cdi.Mount(host_path=host_path, container_path=container_path, options=("ro", "nosuid", "nodev", "rbind"))
 
 
-_TOOL = f"""\
+_TOOL = """\
 #!/bin/sh
 # Not the vendor's @TOOL@: it lists the simulated GPUs that draht gave this container.
 echo "simulated by draht: machine profile $DRAHT_SIMULATED, no such hardware is here"
-for listing in "$DRAHT_SIMULATED_NVIDIA" "$DRAHT_SIMULATED_AMD"; do
-    [ -z "$listing" ] || echo "$listing" | tr {shlex.quote(";")} {shlex.quote(chr(92) + "n")}
-done
+env | sed -n 's/^DRAHT_SIMULATED_GPU_[A-Za-z0-9_]*=//p' | sort -k 2 -n
 """
