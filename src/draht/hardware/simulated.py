@@ -1,6 +1,6 @@
 """A machine profile as an inventory: the machine that isn't there, but looks like one to everything above.
 
-Owns what a profile leaves to a rule: UUIDs (the same for a profile and an index on every host and every day), numbers
+Owns what a profile leaves to a rule: UUIDs (the same every day for a profile, an index and, if named, a node), numbers
 of GPUs (by PCI address, as the vendors' tools count) and names of device nodes. Everything else it only rearranges.
 """
 
@@ -29,17 +29,23 @@ _PORTS: dict[str, Literal["root", "upstream", "downstream", "bridge"]] = {
 
 
 class SimulatedProvider:
-    """The inventory of a profile; see `draht.hardware.inventory.Provider`."""
+    """The inventory of a profile; see `draht.hardware.inventory.Provider`.
 
-    def __init__(self, profile: Profile) -> None:
+    Args:
+        profile: The machine.
+        host: The node that plays it: several nodes with one profile have GPUs with different UUIDs.
+    """
+
+    def __init__(self, profile: Profile, *, host: str = "") -> None:
         self._profile = profile
+        self._seed = f"{host}/{profile.name}" if host else profile.name
 
     def inventory(self) -> Inventory:
         """The machine of the profile; the same value each time."""
         profile = self._profile
         models = {**profiles.catalogue(), **profile.models}
         found = list(places(profile))
-        gpus = _gpus(profile, found, models)
+        gpus = _gpus(profile, found, models, self._seed)
         other = _others(found, models)
         return Inventory(
             machine=profile.name,
@@ -89,7 +95,7 @@ def _bridges(found: list[Place]) -> Iterator[Bridge]:
         )
 
 
-def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model]) -> list[Device]:
+def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model], seed: str) -> list[Device]:
     """GPUs and accelerators with their instances, vendor by vendor in the order of their numbers."""
     at: dict[tuple[str, str], list[Place]] = {}
     for place in found:
@@ -100,18 +106,18 @@ def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model]) -> 
     position = 0
     for (kind, _), group in sorted(at.items(), key=lambda item: (item[0][0] != "gpu", item[0][1])):
         for index, place in numbered(group):
-            gpu = _gpu(profile, place, models[place.slot.model], index, position)
+            gpu = _gpu(place, models[place.slot.model], index, position, seed)
             devices.append(gpu)
-            devices.extend(_instances(profile, place, models[place.slot.model], gpu))
+            devices.extend(_instances(place, models[place.slot.model], gpu, seed))
             position += kind == "gpu"
     return devices
 
 
-def _gpu(profile: Profile, place: Place, model: Model, index: int, position: int) -> Device:
+def _gpu(place: Place, model: Model, index: int, position: int, seed: str) -> Device:
     minor = index if place.slot.minor is None else place.slot.minor
     # A vendor's GPUs and its other accelerators are counted apart.
     counted = model.vendor if model.kind == "gpu" else f"{model.vendor}/{model.kind}"
-    identity = _uuid(model.uuid, f"{profile.name}/{counted}/{index}")
+    identity = _uuid(model.uuid, f"{seed}/{counted}/{index}")
     has_minor = model.kind == "gpu" and model.vendor == "nvidia"
     nodes = (f"/dev/nvidia{minor}",) if has_minor else ()
     id_ = identity or place.address
@@ -137,11 +143,11 @@ def _gpu(profile: Profile, place: Place, model: Model, index: int, position: int
     )
 
 
-def _instances(profile: Profile, place: Place, model: Model, gpu: Device) -> Iterator[Device]:
+def _instances(place: Place, model: Model, gpu: Device, seed: str) -> Iterator[Device]:
     for number, instance in enumerate(place.slot.mig):
         entry = mig.profile(model.mig, instance.profile)
         assert entry is not None, "the profile was checked"
-        identity = f"MIG-{uuid.uuid5(_NAMESPACE, f'{profile.name}/{gpu.index}/{instance.profile}/{instance.start}')}"
+        identity = f"MIG-{uuid.uuid5(_NAMESPACE, f'{seed}/{gpu.index}/{instance.profile}/{instance.start}')}"
         yield Device(
             id=identity,
             kind="mig",
