@@ -527,8 +527,8 @@ class Client:
         from draht.kube.transport import Call  # loads aiohttp
 
         kind = codec.kind
-        if name == "":
-            raise KubeError("the name is empty", where=kind.describe(namespace), hint="name an object")
+        if name in {"", ".", ".."}:  # these would be paths of something else
+            raise KubeError(f'"{name}" is no name', where=kind.describe(namespace), hint="name an object")
         path = kind.path(version=codec.version, namespace=namespace, name=name, subresource=subresource)
         return Call(method, path, query or {}, body, content_type, kind.describe(namespace, name))
 

@@ -117,6 +117,7 @@ class Codec(Generic[T]):
         frame = msgspec.defstruct("Frame", [("type", str), ("object", self._model)])
         self._frames: msgspec.json.Decoder[Any] = msgspec.json.Decoder(frame)
         self._source = kind.plural
+        self._api_version = f"{kind.group}/{version}" if kind.group else version
 
     def object(self, body: bytes | msgspec.Raw) -> T:
         """One object.
@@ -171,7 +172,8 @@ class Codec(Generic[T]):
             listed = msgspec.json.decode(body, type=_ObjectList)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ServerError(f"not readable as a list: {error}", where=self._source) from None
-        if not listed.kind.endswith("List"):
+        same = listed.api_version == self._api_version and listed.kind.endswith("List")
+        if not same and (listed.api_version, listed.kind) != ("v1", "List"):
             raise ServerError(f"expected a list, got {listed.api_version} {listed.kind}", where=self._source)
         return listed
 
@@ -247,7 +249,7 @@ class Codec(Generic[T]):
         if not self._convert:
             return part
         part = downgrade(self.kind, self.version, part)
-        return {**part, "apiVersion": f"{self.kind.group}/{self.version}"} if "apiVersion" in part else part
+        return {**part, "apiVersion": self._api_version} if "apiVersion" in part else part
 
 
 def _meta(raw: bytes | msgspec.Raw) -> tuple[Key, str]:
