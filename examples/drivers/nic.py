@@ -1,8 +1,8 @@
 """Network functions from sysfs: SR-IOV virtual functions, and physical ones that have none.
 
-Start it with ``draht node --driver nic.py``. With the standard attribute ``resource.kubernetes.io/pcieRoot`` a claim can
-ask for a GPU of another driver and a NIC on one PCIe path. ``SYSFS_ROOT`` is a directory that has ``sys`` and ``proc``,
-where it isn't ``/``.
+Start it with ``draht node --driver nic.py``. With the standard attribute ``resource.kubernetes.io/pcieRoot`` a claim
+can ask for a GPU of another driver and a NIC on one PCIe path. ``SYSFS_ROOT`` is a directory that has ``sys`` and
+``proc``, where it isn't ``/``.
 """
 
 import os
