@@ -56,8 +56,8 @@ def down(arguments: argparse.Namespace) -> None:
     with place.locked(arguments.name):
         there = directory.exists()
         leftovers.remove(directory)
-        for name in leftovers.remove_abandoned():
-            print(f"removed what was left of cluster {name}")
+    for name in leftovers.remove_abandoned():
+        print(f"removed what was left of cluster {name}")
     print(f"cluster {arguments.name} is removed" if there else f"there is no cluster {arguments.name}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,12 +19,14 @@ from typing import Any, Self
 import cluster_programs
 from cluster import images, kubeconfig, leftovers, place, ports
 from cluster.certificates import Pair
+from cluster.component import Component
 from cluster.control_plane import START_PATIENCE, ControlPlane, Ports
 from cluster.errors import ClusterError
 from cluster.kubectl import Kubectl
 from cluster.network import Network
 from cluster.node import Node
 from cluster.profile import Gates, profile
+from cluster.simulated import SimulatedNodes
 from cluster_programs import Version
 
 __all__ = ["Cluster"]
@@ -38,6 +41,7 @@ class Cluster:
         kubeconfig: Of a member of system:masters.
         server: URL of the API server.
         node_names: Names of the real nodes.
+        simulated_node_names: Names of the nodes that exist only in the API.
         kubectl: The kubectl command, called with its arguments; see `cluster.kubectl.Kubectl`.
     """
 
@@ -69,6 +73,9 @@ class Cluster:
         )
         self.node_names = tuple(self._nodes)
         self.kubectl = Kubectl(programs["kubectl"], directory)
+        self._forwarder = self._described_forwarder(facts["ports"]["apiserver"])
+        self._simulated = SimulatedNodes(directory, facts["simulated_nodes"], programs, self.kubectl)
+        self.simulated_node_names = self._simulated.names
         self._identities = 0
 
     @classmethod
@@ -98,9 +105,9 @@ class Cluster:
         """
         directory = place.directory_of(name)
         profile(version, gates)
+        leftovers.remove_abandoned()
         with place.locked(name):
             leftovers.remove(directory)
-            leftovers.remove_abandoned()
             if nodes and os.geteuid() != 0:
                 raise ClusterError("nodes need root; without it, start a cluster of 0 nodes")
             directory.mkdir(mode=0o700)
@@ -246,6 +253,13 @@ class Cluster:
                 )
             time.sleep(0.2)
 
+    def _described_forwarder(self, port: int) -> Component | None:
+        if self._network is None:
+            return None
+        program = Path(__file__).with_name("forwarder.py")
+        arguments = (str(self._services[1]), "443", str(port))
+        return Component("forwarder", self.directory, [sys.executable, program, *arguments])
+
     def _start(self) -> None:
         self._plane.make(str(self._services[1]))
         with ThreadPoolExecutor(1 + len(self._nodes)) as pool:
@@ -257,6 +271,8 @@ class Cluster:
                 runtime.result()
         for node in self._nodes.values():
             node.start_kubelet()
+        if self._forwarder is not None:
+            self._forwarder.start()
         self._plane.wait_until_ready()
         # Pods are refused until the controller manager has made this account.
         self._plane.components["kube-controller-manager"].wait_until(
@@ -264,6 +280,7 @@ class Cluster:
             patience=START_PATIENCE,
             what="didn't make the default service account",
         )
+        self._simulated.start()
         self.wait_until_nodes_are_ready()
 
     def _start_runtimes(self, pool: ThreadPoolExecutor) -> list[Future[None]]:

@@ -18,7 +18,10 @@ from pathlib import Path
 import leftovers
 from cluster.errors import ClusterError
 
-__all__ = ["Component"]
+__all__ = ["MARK", "Component"]
+
+MARK = "DRAHT_CLUSTER"
+"""Environment variable that holds the cluster's directory, by which its processes and their children are found."""
 
 
 class Component:
@@ -36,7 +39,7 @@ class Component:
         self.name = name
         self.log = directory / "logs" / f"{name}.log"
         self._command = [str(part) for part in command]
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**os.environ, MARK: str(directory), **(environment or {})}
         self.record = directory / "processes" / f"{name}.json"
         self._child: subprocess.Popen[bytes] | None = None
 

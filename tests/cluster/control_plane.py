@@ -94,6 +94,7 @@ class ControlPlane:
                     "apiserver", "kube-apiserver", (*local, *service, f"IP:{first_service_address}")
                 ),
                 lambda: self.authority.client("apiserver-client", "kube-apiserver", ["system:masters"]),
+                lambda: self.authority.client("front-proxy", "front-proxy"),
                 lambda: self._write(self.admin, self.authority.client("admin", "admin", ["system:masters"])),
                 lambda: self._client("kube-controller-manager"),
                 lambda: self._client("kube-scheduler"),
@@ -218,6 +219,14 @@ class ControlPlane:
             f"--kubelet-client-certificate={pki}/apiserver-client.crt",
             f"--kubelet-client-key={pki}/apiserver-client.key",
             "--kubelet-preferred-address-types=InternalIP",
+            # Without the request header's authority, the other components complain every few seconds.
+            f"--requestheader-client-ca-file={pki}/ca.crt",
+            "--requestheader-allowed-names=front-proxy",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={pki}/front-proxy.crt",
+            f"--proxy-client-key-file={pki}/front-proxy.key",
             "--max-requests-inflight=3000",
             "--max-mutating-requests-inflight=1000",
             f"--runtime-config={self._profile.runtime_config}",

@@ -1,8 +1,9 @@
 """The end of a cluster, however it ends: its processes, mounts, network interfaces, control groups and files.
 
-Everything of a cluster carries the path of its directory: processes in their command line, their environment or, for
-containers, the root of their file system. So nothing has to be remembered but the directory, and a cluster whose run
-was killed is removed like one that ends in order. Nothing else is touched: processes are ended by id.
+Everything of a cluster carries its directory: processes in a variable of their environment, those in containers in the
+root of their file system, interfaces and control groups in their name. So nothing has to be remembered but the
+directory, and a cluster whose run was killed is removed like one that ends in order. Nothing else is touched: processes
+are ended by id, and somebody's shell that only talks to the cluster goes on.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import leftovers as machine
 from cluster import network, place, space
+from cluster.component import MARK
 from cluster.errors import ClusterError
 
 __all__ = ["remove", "remove_abandoned"]
@@ -47,24 +50,41 @@ def remove(directory: Path) -> None:
 
 
 def remove_abandoned() -> list[str]:
-    """Remove every cluster whose owner is gone; their names."""
+    """Remove every cluster whose owner is gone; their names.
+
+    Raises:
+        ClusterError: Something of one can't be removed.
+    """
     removed = []
     for name in place.names():
-        directory = place.base() / name
-        if place.is_abandoned(directory):
-            remove(directory)
-            removed.append(name)
+        with place.locked(name, wait=False) as free:
+            # Who holds the lock is making or removing that cluster right now.
+            if free and place.is_abandoned(place.base() / name):
+                remove(place.base() / name)
+                removed.append(name)
     return removed
 
 
 def _end_processes(directory: Path) -> None:
     """Kill everything at once; nothing of a test cluster is worth ending in order."""
-    wanted = place.marker(directory)
     until = time.monotonic() + PATIENCE
-    while remaining := [pid for pid in machine.processes_of(wanted) if not machine.is_zombie(pid)]:
+    while remaining := list(_processes(directory)):
         if time.monotonic() > until:
             raise ClusterError(f"processes of {directory} don't end: {', '.join(map(str, remaining))}")
         for pid in remaining:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
+
+
+def _processes(directory: Path) -> Iterator[int]:
+    variable = f"{MARK}={directory}".encode()
+    # The root of a container's file system, as seen from the file system that it lies on.
+    root = f"/{directory.parent.name}/{directory.name}/".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            marked = variable in (entry / "environ").read_bytes().split(b"\0")
+            if (marked or root in machine.root_mount(entry / "mountinfo")) and not machine.is_zombie(int(entry.name)):
+                yield int(entry.name)

@@ -7,6 +7,7 @@ short because a Unix socket's may have 107 bytes, and at a fixed place so that a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -14,11 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import buildcache
 import leftovers
 from cluster.errors import ClusterError
 
-__all__ = ["base", "directory_of", "is_abandoned", "locked", "marker", "names", "read_record", "write_record"]
+__all__ = ["base", "directory_of", "is_abandoned", "locked", "names", "read_record", "write_record"]
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}[a-z0-9]|[a-z]")
 """Node names are made from it, and paths of sockets: a short DNS label."""
@@ -51,21 +51,26 @@ def directory_of(name: str) -> Path:
     return base() / name
 
 
-def marker(directory: Path) -> str:
-    """What every process of a cluster has in its command line, environment or root mount, and no other process."""
-    return f"{directory.parent.name}/{directory.name}/"
-
-
 def names() -> list[str]:
     """Names of all clusters that run or were left."""
     return sorted(path.name for path in base().iterdir() if path.is_dir() and NAME.fullmatch(path.name))
 
 
 @contextlib.contextmanager
-def locked(what: str) -> Iterator[None]:
-    """Keep others from making or removing a cluster of a name, or from choosing a network, at the same time."""
-    with buildcache.locked(base() / f".lock-{what}"):
-        yield
+def locked(what: str, *, wait: bool = True) -> Iterator[bool]:
+    """Keep others from making or removing a cluster of a name, or from choosing a network, at the same time.
+
+    Args:
+        what: The name.
+        wait: Whether to wait for others; else what is yielded says whether the lock was free.
+    """
+    with (base() / f".lock-{what}").open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 def write_record(directory: Path, facts: dict[str, Any], *, outlives: bool) -> None:

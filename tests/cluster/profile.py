@@ -23,11 +23,12 @@ DRA_ALPHA = (
     "DRADeviceCompatibilityGroups",
     "DRAOptionalNodeOperations",
     "DRAPartitionableDevicesType",
-    # Beta, but off: they belong to what comes next.
+    # Beta, but off in 1.37.2: they belong to what comes next.
+    "DRAFractionalCapacityRange",
     "DRAWorkloadResourceClaims",
     "GenericWorkload",
 )
-WORKLOAD_ALPHA = ("TopologyAwareWorkloadScheduling", "CompositePodGroup", "PodGroupPreemptionPolicy")
+WORKLOAD_ALPHA = ("TopologyAwareWorkloadScheduling", "CompositePodGroup", "PodGroupPreemptionPolicy", "WorkloadWithJob")
 
 
 @dataclass(frozen=True)
