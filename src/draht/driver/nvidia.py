@@ -21,53 +21,63 @@ from draht.api.resource import Device as WireDevice
 from draht.hardware import mig, profiles
 from draht.hardware.inventory import Device, Inventory
 
-__all__ = ["DRIVER", "counter_set", "device_name", "gpu", "instance", "placements"]
+__all__ = ["DRIVER", "SIMULATED", "counter_set", "device_name", "gpu", "instance", "mig_table", "placements"]
 
 DRIVER: Final = "gpu.nvidia.com"
 SIMULATED: Final = "draht.dev/simulated"
 """Attribute of devices that stand for a machine profile."""
+_LONGEST_NAME: Final = 63
+_LONGEST_VALUE: Final = 64
+"""Bytes of a string attribute (``DeviceAttributeMaxValueLength``)."""
 
 
-def device_name(device: Device) -> str:
-    """``gpu-0``, or ``gpu-0-mig-1g10gb-19-3`` with the profile's id and the first memory slice."""
+def device_name(device: Device, parent: Device | None = None) -> str:
+    """``gpu-0``, or ``gpu-0-mig-1g10gb-19-3`` with the profile's id and the first memory slice.
+
+    A real machine without a driver library doesn't say which profile an instance has: its name ends with its UUID.
+    """
     if device.kind != "mig":
         return f"gpu-{_minor(device)}"
-    profile, start = str(device.attributes["profile"]), device.attributes["placement"]
+    start = f"gpu-{_minor(parent or device)}-mig"
+    if "profile" not in device.attributes:
+        return f"{start}-{_plain(device.uuid or device.id)}"[:_LONGEST_NAME].strip("-")
+    profile = str(device.attributes["profile"])
     known = next((entry for table in mig.TABLES.values() for entry in table if entry.name == profile), None)
-    number = known.id if known else 0
-    return f"gpu-{_minor(device)}-mig-{re.sub('[^a-z0-9]+', '-', profile.replace('.', ''))}-{number}-{start}"
+    return f"{start}-{_plain(profile.replace('.', ''))}-{known.id if known else 0}-{device.attributes['placement']}"
 
 
 def gpu(device: Device, inventory: Inventory) -> WireDevice:
     """A whole GPU, without counters."""
+    table = mig.TABLES.get(mig_table(device), ())
     return WireDevice(
         name=device_name(device),
         attributes={"type": _text("gpu"), **_identity(device), **_common(device, inventory)},
-        capacity=_capacity(device.memory_bytes, _whole(device)),
+        capacity=_capacity(device.memory_bytes, table[-1] if table else None),
     )
 
 
 def instance(device: Device, parent: Device, inventory: Inventory) -> WireDevice:
     """A MIG instance: one that exists, or with ``uuid`` None a placement that would be created."""
-    profile = mig.profile(_table(parent), str(device.attributes["profile"]))
+    name = device.attributes.get("profile")
+    profile = mig.profile(mig_table(parent), str(name))
     attributes = {
         "type": _text("mig"),
         **_identity(device),
         "parentUUID": _text(parent.uuid or parent.id),
-        "profile": _text(str(device.attributes["profile"])),
+        **({} if name is None else {"profile": _text(str(name))}),
         **_common(parent, inventory),
     }
-    capacity = _capacity(device.memory_bytes, profile.multiprocessors if profile else None)
+    capacity = _capacity(device.memory_bytes, profile)
     if device.uuid and profile:
         start = int(device.attributes["placement"])
         slices = range(start, start + profile.memory_slices)
         capacity |= {f"memorySlice{slice_}": DeviceCapacity(value="1") for slice_ in slices}
-    return WireDevice(name=device_name(device), attributes=attributes, capacity=capacity)
+    return WireDevice(name=device_name(device, parent), attributes=attributes, capacity=capacity)
 
 
 def placements(device: Device) -> Iterator[Device]:
     """Every instance that could be created on a GPU, the smallest profiles first; none where its table isn't known."""
-    for entry in mig.TABLES.get(_table(device), ()):
+    for entry in mig.TABLES.get(mig_table(device), ()):
         for start in entry.starts:
             yield Device(
                 id=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{device.id}/{entry.name}/{start}')}",
@@ -98,40 +108,55 @@ def consumption(device: Device, parent: Device | None = None) -> DeviceCounterCo
     """What a placement takes from the counters of its GPU, or what the whole GPU takes: everything."""
     owner = parent or device
     name = f"{device_name(owner)}-counter-set"
+    available = _counters(owner, 0, mig.MEMORY_SLICES)
     if parent is None:
-        return DeviceCounterConsumption(counter_set=name, counters=_counters(owner, 0, mig.MEMORY_SLICES))
-    entry = mig.profile(_table(owner), str(device.attributes["profile"]))
+        return DeviceCounterConsumption(counter_set=name, counters=available)
+    entry = mig.profile(mig_table(owner), str(device.attributes["profile"]))
     assert entry is not None, "a placement comes from its table"
-    counters = dict(_counters(owner, int(device.attributes["placement"]), entry.memory_slices))
-    for counter, amount in (
-        ("memory", None if entry.memory_mib is None else f"{entry.memory_mib}Mi"),
-        ("multiprocessors", None if entry.multiprocessors is None else str(entry.multiprocessors)),
-        # One instance only may have the media extensions: they come with the single optical flow accelerator.
-        ("ofa-engines", "1" if entry.name.endswith("+me") else None),
-    ):
-        counters.pop(counter, None)
-        if amount is not None and counter in _counters(owner, 0, 0):
-            counters[counter] = Counter(value=amount)
+    start = int(device.attributes["placement"])
+    taken = {
+        **_amounts(None if entry.memory_mib is None else entry.memory_mib << 20, entry),
+        **_slices(start, entry.memory_slices),
+    }
+    counters = {counter: Counter(value=amount) for counter, amount in taken.items() if counter in available}
     return DeviceCounterConsumption(counter_set=name, counters=counters)
 
 
 def _counters(device: Device, start: int, size: int) -> Mapping[str, Counter]:
-    counters = {}
-    if device.memory_bytes is not None:
-        counters["memory"] = Counter(value=f"{device.memory_bytes >> 20}Mi")
-    if (whole := _whole(device)) is not None:
-        counters["multiprocessors"] = Counter(value=str(whole))
-        counters["ofa-engines"] = Counter(value="1")
-    counters |= {f"memory-slice-{slice_}": Counter(value="1") for slice_ in range(start, start + size)}
-    return counters
+    """What a whole GPU has to share; the profile that takes all of it is the last one of its table."""
+    table = mig.TABLES.get(mig_table(device), ())
+    amounts = {**_amounts(device.memory_bytes, table[-1] if table else None), **_slices(start, size)}
+    return {counter: Counter(value=amount) for counter, amount in amounts.items()}
 
 
-def _capacity(memory_bytes: int | None, multiprocessors: int | None) -> dict[str, DeviceCapacity]:
+def _amounts(memory_bytes: int | None, profile: mig.MigProfile | None) -> dict[str, str]:
+    """Counter → amount, without the memory slices."""
+    return {_dashed(name): str(capacity.value) for name, capacity in _capacity(memory_bytes, profile).items()}
+
+
+def _slices(start: int, size: int) -> dict[str, str]:
+    return {f"memory-slice-{slice_}": "1" for slice_ in range(start, start + size)}
+
+
+def _dashed(name: str) -> str:
+    """The name of a capacity as one of a counter: ``copyEngines`` → ``copy-engines``."""
+    return re.sub("([A-Z])", lambda found: f"-{found[1].lower()}", name)
+
+
+def _capacity(memory_bytes: int | None, profile: mig.MigProfile | None) -> dict[str, DeviceCapacity]:
     capacity = {}
     if memory_bytes is not None:
         capacity["memory"] = DeviceCapacity(value=f"{memory_bytes >> 20}Mi")
-    if multiprocessors is not None:
-        capacity["multiprocessors"] = DeviceCapacity(value=str(multiprocessors))
+    if profile is not None:
+        numbers = {
+            "multiprocessors": profile.multiprocessors,
+            "copyEngines": profile.engines.copy,
+            "decoders": profile.engines.decoders,
+            "encoders": profile.engines.encoders,
+            "jpegEngines": profile.engines.jpeg,
+            "ofaEngines": profile.engines.ofa,
+        }
+        capacity |= {name: DeviceCapacity(value=str(number)) for name, number in numbers.items() if number is not None}
     return capacity
 
 
@@ -154,7 +179,8 @@ def _common(device: Device, inventory: Inventory) -> dict[str, DeviceAttribute]:
         "driverVersion": inventory.driver_version,
         "cudaDriverVersion": inventory.cuda_version,
     }
-    attributes |= {name: DeviceAttribute(version=_padded(value)) for name, value in versions.items() if value}
+    padded = {name: _padded(value) for name, value in versions.items() if value}
+    attributes |= {name: DeviceAttribute(version=value) for name, value in padded.items() if value}
     if device.numa_node is not None:
         attributes["resource.kubernetes.io/numaNode"] = DeviceAttribute(int_=device.numa_node)
     if device.simulated:
@@ -163,16 +189,22 @@ def _common(device: Device, inventory: Inventory) -> dict[str, DeviceAttribute]:
 
 
 def _padded(version: str) -> str:
-    """Three numbers without leading zeros: ``9.0`` → ``9.0.0``, ``580.105.08`` → ``580.105.8``."""
-    numbers = [str(int(part)) for part in version.split(".")[:3]]
-    return ".".join(numbers + ["0"] * (3 - len(numbers)))
+    """Three numbers without leading zeros: ``9.0`` → ``9.0.0``, ``580.105.08`` → ``580.105.8``; else empty."""
+    numbers = version.split(".")[:3]
+    if not all(re.fullmatch("[0-9]{1,9}", number) for number in numbers):
+        return ""
+    return ".".join(str(int(number)) for number in [*numbers, "0", "0"][:3])
 
 
 def _text(value: str) -> DeviceAttribute:
-    return DeviceAttribute(string=value)
+    return DeviceAttribute(string=value.encode()[:_LONGEST_VALUE].decode(errors="ignore"))
 
 
-def _table(device: Device) -> str:
+def _plain(text: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", text.lower())
+
+
+def mig_table(device: Device) -> str:
     """The MIG table of a model; empty where the catalogue doesn't know the model or it can't be partitioned."""
     return _tables().get(device.product, "") if device.mig_capable else ""
 
@@ -180,12 +212,6 @@ def _table(device: Device) -> str:
 @cache
 def _tables() -> Mapping[str, str]:
     return {model.product: model.mig for model in profiles.catalogue().values() if model.mig}
-
-
-def _whole(device: Device) -> int | None:
-    """Multiprocessors of the whole GPU, where its partitions are known."""
-    table = mig.TABLES.get(_table(device), ())
-    return table[-1].multiprocessors if table else None
 
 
 def _minor(device: Device) -> object:

@@ -6,13 +6,24 @@ tables describe simulated GPUs; a real GPU's driver is asked instead, because me
 changed between drivers.
 
 Sources: NVIDIA MIG User Guide (profile tables), ``nvidia-smi mig -lgip`` outputs in NVIDIA/mig-parted #120 and #166.
+Engines of the A100 80 GB, H200 and GH200 are taken to be those of the A100 40 GB and the H100.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-__all__ = ["TABLES", "MigProfile", "Table", "profile", "units"]
+__all__ = ["TABLES", "Engines", "MigProfile", "Table", "profile", "units"]
+
+
+class Engines(msgspec.Struct, frozen=True, kw_only=True):
+    """How many engines of each kind an instance has."""
+
+    copy: int
+    decoders: int
+    encoders: int
+    jpeg: int
+    ofa: int
 
 
 class MigProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +38,7 @@ class MigProfile(msgspec.Struct, frozen=True, kw_only=True):
         most: How many may exist at once.
         memory_mib: Memory of an instance; None where no source was found.
         multiprocessors: Streaming multiprocessors of an instance; None where no source was found.
+        engines: Its engines for copying and for media.
     """
 
     name: str
@@ -37,6 +49,7 @@ class MigProfile(msgspec.Struct, frozen=True, kw_only=True):
     most: int
     memory_mib: int | None
     multiprocessors: int | None
+    engines: Engines
 
 
 Table = tuple[MigProfile, ...]
@@ -45,8 +58,16 @@ MEMORY_SLICES = 8
 """Memory slices of every model in `TABLES`; parts with four (A30, RTX PRO) aren't among them yet."""
 
 
-def _table(*rows: tuple[str, int | None, int | None]) -> Table:
-    """The seven profiles of a part with seven compute and eight memory slices, in the order of `_SHAPES`."""
+_EnginesOfShapes = tuple[tuple[int, int, int, int], ...]
+
+
+def _table(engines: _EnginesOfShapes, *rows: tuple[str, int | None, int | None]) -> Table:
+    """The seven profiles of a part with seven compute and eight memory slices, in the order of `_SHAPES`.
+
+    Args:
+        engines: For each shape: copy engines, decoders, JPEG decoders, optical flow accelerators.
+        rows: For each shape: name, memory in MiB, multiprocessors.
+    """
     return tuple(
         MigProfile(
             name=name,
@@ -57,8 +78,11 @@ def _table(*rows: tuple[str, int | None, int | None]) -> Table:
             most=most,
             memory_mib=memory,
             multiprocessors=multiprocessors,
+            engines=Engines(copy=copy, decoders=decoders, encoders=0, jpeg=jpeg, ofa=ofa),
         )
-        for (id_, compute, size, starts, most), (name, memory, multiprocessors) in zip(_SHAPES, rows, strict=True)
+        for (id_, compute, size, starts, most), (copy, decoders, jpeg, ofa), (name, memory, multiprocessors) in zip(
+            _SHAPES, engines, rows, strict=True
+        )
     )
 
 
@@ -73,8 +97,13 @@ _SHAPES = (
 )
 """Profile id, compute slices, memory slices, starts, most: the same for every generation so far."""
 
+_AMPERE = ((1, 0, 0, 0), (1, 1, 1, 1), (1, 1, 0, 0), (2, 1, 0, 0), (3, 2, 0, 0), (4, 2, 0, 0), (7, 5, 1, 1))
+_HOPPER = ((1, 1, 1, 0), (1, 1, 1, 1), (1, 1, 1, 0), (2, 2, 2, 0), (3, 3, 3, 0), (4, 4, 4, 0), (8, 7, 7, 1))
+_BLACKWELL = ((2, 1, 1, 0), (2, 1, 1, 1), (2, 1, 1, 0), (4, 2, 2, 0), (6, 3, 3, 0), (8, 4, 4, 0), (16, 7, 7, 1))
+
 TABLES: dict[str, Table] = {
     "a100-80": _table(
+        _AMPERE,
         ("1g.10gb", 9856, 14),
         ("1g.10gb+me", 9856, 14),
         ("1g.20gb", 19968, 14),
@@ -84,6 +113,7 @@ TABLES: dict[str, Table] = {
         ("7g.80gb", 80384, 98),
     ),
     "h100-80": _table(
+        _HOPPER,
         ("1g.10gb", 9984, 16),
         ("1g.10gb+me", 9984, 16),
         ("1g.20gb", 20096, 26),
@@ -93,6 +123,7 @@ TABLES: dict[str, Table] = {
         ("7g.80gb", 81152, 132),
     ),
     "h200-141": _table(
+        _HOPPER,
         ("1g.18gb", 16384, 16),
         ("1g.18gb+me", 16384, 16),
         ("1g.35gb", 33024, 26),
@@ -102,6 +133,7 @@ TABLES: dict[str, Table] = {
         ("7g.141gb", 143360, 132),
     ),
     "gh200-96": _table(
+        _HOPPER,
         ("1g.12gb", None, 16),
         ("1g.12gb+me", None, 16),
         ("1g.24gb", None, 26),
@@ -111,6 +143,7 @@ TABLES: dict[str, Table] = {
         ("7g.96gb", None, 132),
     ),
     "b200-180": _table(
+        _BLACKWELL,
         ("1g.23gb", 20992, 18),
         ("1g.23gb+me", 20992, 18),
         ("1g.45gb", 45312, 30),
