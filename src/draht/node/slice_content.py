@@ -19,7 +19,7 @@ from draht.api.quantity import Quantity, QuantityError
 from draht.api.resource import Device, DeviceTaint, ResourceSlice, ResourceSliceSpec
 from draht.validation import ALL, Gates, dropped_fields
 
-__all__ = ["fingerprint", "gates_behind", "lost_fields", "plain_paths", "with_known_times"]
+__all__ = ["fingerprint", "gates_behind", "gates_suspected", "lost_fields", "plain_paths", "with_known_times"]
 
 _KEY: Final = re.compile(r"\[[^\]]*\]")
 
@@ -38,12 +38,28 @@ def lost_fields(desired: ResourceSliceSpec, kept: ResourceSliceSpec) -> tuple[st
 def gates_behind(desired: ResourceSliceSpec, paths: Iterable[str]) -> tuple[str, ...]:
     """Names of the feature gates that could have dropped these fields."""
     lost = set(plain_paths(paths))
-    whole = ResourceSlice(metadata=ObjectMeta(), spec=desired)
+    return tuple(gate for gate, dropped in _dropped_by_gate(desired) if lost & set(plain_paths(dropped)))
+
+
+def gates_suspected(alone: ResourceSliceSpec, field: str) -> tuple[str, ...]:
+    """Names of the feature gates that could be why a server refuses a field: it dropped what the field consists of.
+
+    Args:
+        alone: A slice with the device only.
+        field: The field, from the device on: ``attributes[nodes]``.
+    """
     return tuple(
-        _gate(field.name)
-        for field in fields(Gates)
-        if lost & set(plain_paths(dropped_fields(whole, gates=replace(ALL, **{field.name: False}))))
+        gate
+        for gate, dropped in _dropped_by_gate(alone)
+        if any(path.partition("].")[2].startswith(field) for path in dropped)
     )
+
+
+def _dropped_by_gate(spec: ResourceSliceSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """For each feature gate: its name, and the fields that are dropped without it."""
+    whole = ResourceSlice(metadata=ObjectMeta(), spec=spec)
+    for gate in fields(Gates):
+        yield _gate(gate.name), dropped_fields(whole, gates=replace(ALL, **{gate.name: False}))
 
 
 def plain_paths(paths: Iterable[str]) -> tuple[str, ...]:
