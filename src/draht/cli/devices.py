@@ -1,6 +1,7 @@
-"""``draht devices``: the GPUs and network functions of this machine, or of a machine profile.
+"""``draht devices``: the GPUs and network functions of this machine, of a machine profile, or of a live cluster.
 
-Owns the command and its tables; `draht.cli.device_tree` draws the tree. What is held by whom is shown by ``draht ps``.
+Owns the command and its tables; `draht.cli.device_tree` draws the tree, `draht.cli.cluster_devices` shows a cluster.
+What is held by whom on this machine is shown by ``draht ps``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from click.core import ParameterSource
 from draht.api.printable import printable, printable_lines
 from draht.cli.cdi_options import directories_option, open_cache
 from draht.cli.device_tree import headline, label, names, size, tree
+from draht.cli.live import Connection, connection_options, read_live
 from draht.cli.output import emit, output_option, table
 from draht.hardware import simulated
 from draht.hardware.inventory import Inventory
@@ -29,10 +31,22 @@ MATRIX = 64
 @click.option("--profile", metavar="PROFILE", help="Show a simulated machine: the name of a profile, or its file.")
 @click.option("--root", default="/", show_default=True, help="Read /sys and /proc below this directory.")
 @directories_option
+@connection_options
 @output_option("table", "wide", "tree", "json", "yaml")
 @click.pass_context
-def devices(ctx: click.Context, /, profile: str | None, root: str, directories: tuple[str, ...], output: str) -> None:
-    """Show the GPUs and NICs of this machine or of a profile."""
+def devices(
+    ctx: click.Context,
+    /,
+    profile: str | None,
+    root: str,
+    directories: tuple[str, ...],
+    connection: Connection,
+    output: str,
+) -> None:
+    """Show the GPUs and NICs of this machine, of a profile, or with --cluster what a cluster's nodes publish."""
+    if connection.wanted and profile is None:
+        _cluster(ctx, connection, output)
+        return
     if profile is not None:
         if {ctx.get_parameter_source(name) for name in ("root", "directories")} & {ParameterSource.COMMANDLINE}:
             raise click.UsageError("--profile shows a simulated machine; --root and --dir are for a real one")
@@ -50,6 +64,28 @@ def devices(ctx: click.Context, /, profile: str | None, root: str, directories: 
     if not inventory.gpus() and not inventory.instances():
         click.echo("no GPU was found", err=True)
         click.echo("hint: `draht devices --profile dgx-h100` shows a simulated machine", err=True)
+
+
+def _cluster(ctx: click.Context, connection: Connection, output: str) -> None:
+    from draht.cli import cluster_devices
+    from draht.manifests import Manifests
+
+    live = read_live(connection)
+    for sentence in live.missing:
+        click.echo(f"warning: {printable(sentence)}", err=True)
+    manifests = Manifests.of(live.objects)
+    if output in {"json", "yaml"}:
+        emit(cluster_devices.plain(manifests), output)
+    elif output in {"wide", "tree"}:
+        raise click.UsageError(f"-o {output} is for one machine; a cluster is shown as table, json or yaml")
+    else:
+        for line in cluster_devices.lines(manifests):
+            click.echo(printable_lines(line))
+    if not manifests.slices:
+        click.echo(
+            "no node publishes devices\nhint: `draht node` does, and `kubectl get resourceslices` shows", err=True
+        )
+    ctx.exit(2 if live.missing else 0)
 
 
 def _table(inventory: Inventory) -> Iterator[str]:

@@ -24,7 +24,7 @@ COMMANDS = {
     "cdi": "Look at, check, change and apply CDI specs.",
     "cel": "Check selectors and try them on devices.",
     "demo": "Run the twelve use cases in real containers.",
-    "devices": "Show the GPUs and NICs of this machine or of a profile.",
+    "devices": "Show the GPUs and NICs of this machine, a profile or a cluster.",
     "doctor": "Check engines, CDI and permissions of this machine.",
     "explain": "Say why a pod or claim doesn't fit.",
     "ps": "Show who holds which GPU on this machine.",
