@@ -1,0 +1,235 @@
+"""One driver at work on one node: what it offers is published, what claims are given is prepared, its health is told.
+
+Owns how the parts belong together and in which order they start and end: what a crash left behind is put right before
+the kubelet can ask for anything, the kubelet can ask before anything is published, and at the end the slices stay. The
+parts themselves are `draht.driver.preparation`, `draht.node.registration` and `draht.node.publisher`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from draht.api.errors import DrahtError
+from draht.api.resource import ResourceClaim
+from draht.driver.database import Database
+from draht.driver.framework import Driver, Health, Offer
+from draht.driver.preparation import Preparer
+from draht.driver.prepared import Places
+from draht.kube import CLAIMS, Client, NotFoundError
+from draht.node.claim_report import report
+from draht.node.dra_service import DRAService
+from draht.node.health_service import HealthService
+from draht.node.metrics import DriverNumbers, Metrics
+from draht.node.publisher import Publisher
+from draht.node.registration import KubeletPlugin
+
+__all__ = ["Intervals", "NodePlaces", "ServedDriver"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intervals:
+    """How often the agent looks, in seconds.
+
+    Attributes:
+        discover: For devices that came or went.
+        health: For devices that fell ill or recovered.
+        sweep: For claims that were interrupted half-way and that the API server doesn't have any more.
+    """
+
+    discover: float = 60.0
+    health: float = 5.0
+    sweep: float = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePlaces:
+    """Directories of the node.
+
+    Attributes:
+        kubelet: The kubelet's root directory.
+        claims: Where files for containers go.
+    """
+
+    kubelet: Path
+    claims: Places
+
+
+class ServedDriver:
+    """A driver with everything around it.
+
+    Args:
+        driver: The vendor's driver.
+        client: The API server, with the agent's identity.
+        node_name: Name of the Node object.
+        database: The machine's database.
+        places: Directories of the node.
+        metrics: Where calls are counted.
+        instance: UID of the agent's pod, empty outside a pod; two instances of an upgrade overlap by it.
+        intervals: How often to look.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        client: Client,
+        node_name: str,
+        database: Database,
+        places: NodePlaces,
+        metrics: Metrics,
+        instance: str = "",
+        intervals: Intervals = Intervals(),
+    ) -> None:
+        self.driver = driver
+        self._client = client
+        self._intervals = intervals
+        self.preparer = Preparer(driver, database, places.claims, node_name=node_name)
+        self.publisher = Publisher(client, driver.name, node_name)
+        self._health_service = HealthService(node_name)
+        service = DRAService(driver.name, self.preparer, self._fetch, report=partial(report, client), observer=metrics)
+        self.plugin = KubeletPlugin(service, health=self._health_service, kubelet=places.kubelet, instance=instance)
+        self._offer = Offer()
+        self._health: tuple[Health, ...] = ()
+        self._trouble: str | None = None
+
+    async def start(self) -> None:
+        """Put right what a crash or reboot left, then let the kubelet come, then publish.
+
+        Raises:
+            DrahtError: The driver finds nothing to look at, the database or a socket can't be used, or another plugin
+                has the driver's name.
+        """
+        self._offer = await asyncio.to_thread(self.preparer.refresh)
+        recovered = await asyncio.to_thread(self.preparer.recover)
+        for sentence in (*recovered.notices, *recovered.problems):
+            logger.warning(sentence, extra={"driver": self.driver.name})
+        logger.info(
+            "claims of earlier runs looked through",
+            extra={
+                "driver": self.driver.name,
+                "kept": len(recovered.kept),
+                "restored": len(recovered.restored),
+                "rolled_back": len(recovered.rolled_back),
+                "adopted": len(recovered.adopted),
+                "swept": len(recovered.swept),
+            },
+        )
+        await self._look_at_health()
+        await self.plugin.start()
+        self._tell()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.publisher.run())
+            tasks.create_task(self._every(self._intervals.health, self._look_at_health))
+            tasks.create_task(self._every(self._intervals.discover, self._discover))
+            tasks.create_task(self._every(self._intervals.sweep, self._sweep))
+
+    async def stop(self) -> None:
+        """Leave the kubelet; slices and prepared claims stay as they are."""
+        await self.plugin.stop()
+
+    def unready(self) -> list[str]:
+        """Why the driver isn't of full use now, as sentences."""
+        name = self.driver.name
+        reasons = []
+        if not self.plugin.registered:
+            reasons.append(f"{name}: {self.plugin.problem or 'the kubelet has not registered the plugin yet'}")
+        reasons += [f"{name}: {problem}" for problem in self.publisher.problems]
+        if not self.publisher.synced and not self.publisher.problems:
+            reasons.append(f"{name}: the ResourceSlices are not on the API server yet")
+        if self._trouble:
+            reasons.append(f"{name}: {self._trouble}")
+        return reasons
+
+    def numbers(self) -> DriverNumbers:
+        """What metrics show of it."""
+        claims = self.preparer.prepared()
+        return DriverNumbers(
+            driver=self.driver.name,
+            devices=len(self._offer.devices()),
+            unhealthy=sum(each.state != "Healthy" for each in self._health),
+            prepared_claims=len(claims),
+            prepared_devices=sum(len(claim.devices) for claim in claims),
+            registered=self.plugin.registered,
+            synced=self.publisher.synced,
+            problems=len(self.publisher.problems),
+            slice_writes=dict(self.publisher.counters),
+        )
+
+    @property
+    def offer(self) -> Offer:
+        """What is offered now."""
+        return self._offer
+
+    @property
+    def health(self) -> Sequence[Health]:
+        """How the devices are now."""
+        return self._health
+
+    async def _fetch(self, namespace: str, name: str) -> ResourceClaim | None:
+        try:
+            return await self._client.get(CLAIMS, name, namespace=namespace)
+        except NotFoundError:
+            return None
+
+    async def _discover(self) -> None:
+        offer = await asyncio.to_thread(self.preparer.refresh)
+        if offer != self._offer:
+            logger.info("the devices have changed", extra={"driver": self.driver.name, "devices": len(offer.devices())})
+            self._offer = offer
+            self._tell()
+
+    async def _look_at_health(self) -> None:
+        health = tuple(await asyncio.to_thread(self.driver.health))
+        if health != self._health:
+            for each in set(health) - set(self._health):
+                logger.warning(
+                    each.message or "the health of a device has changed",
+                    extra={"driver": self.driver.name, "device": each.device, "state": each.state},
+                )
+            self._health = health
+            self._tell()
+        self._health_service.set(self._offer, health)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        known: frozenset[str] | None = None
+
+        async def listed() -> frozenset[str]:
+            return frozenset(claim.metadata.uid for claim in (await self._client.list(CLAIMS)).items)
+
+        def alive(uid: str) -> bool:
+            # Asked only if something is stuck, which is rare, and then once for all.
+            nonlocal known
+            if known is None:
+                known = asyncio.run_coroutine_threadsafe(listed(), loop).result(timeout=60)
+            return uid in known
+
+        gone = await asyncio.to_thread(self.preparer.orphans, alive)
+        for uid in gone:
+            logger.info("a claim that was interrupted is gone", extra={"driver": self.driver.name, "claim_uid": uid})
+
+    def _tell(self) -> None:
+        self.publisher.set(self._offer, self._health)
+        self._health_service.set(self._offer, self._health)
+
+    async def _every(self, seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            # A cluster's agents start together; they needn't look together.
+            await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311 — spreads load, decides nothing
+            try:
+                await look()
+                self._trouble = None
+            except (DrahtError, OSError) as error:
+                self._trouble = str(error)
+                logger.warning(str(error), extra={"driver": self.driver.name})
