@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from draht import cdi
 from draht.hardware.cdi import OWN_VENDOR
 from draht.hardware.inventory import Device
 
 __all__ = ["VendorEdits", "VendorSpecs"]
-
-_CLAIMS: Final = "claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +76,6 @@ def _paths(edits: cdi.ContainerEdits) -> Iterator[str]:
 
 def _is_of_claim(name: str) -> bool:
     parsed = cdi.parse_qualified_name(name)
-    return parsed.vendor == OWN_VENDOR or (parsed.class_ == _CLAIMS and parsed.vendor.startswith("k8s."))
+    return f".{parsed.vendor}".endswith(f".{OWN_VENDOR}") or (
+        parsed.class_ == "claim" and parsed.vendor.startswith("k8s.")
+    )

@@ -31,6 +31,8 @@ __all__ = ["OWN_VENDOR", "CDIProvider", "group"]
 
 OWN_VENDOR = "draht.dev"
 """Vendor of the transient specs of draht: they deliver what is held already and offer nothing."""
+_OWN_ANNOTATION = "draht.dev/"
+_OWN_VARIABLE = "DRAHT_DEVICE_"
 
 _KINDS: tuple[Kind, ...] = ("gpu", "mig", "accelerator", "nic", "other")
 
@@ -53,7 +55,8 @@ class CDIProvider:
         """Read the specs and group what they offer."""
         self._cache.refresh()
         loaded = {name: self._cache.device(name) for name in self._cache.devices()}
-        devices, aliases = group({name: found.device for name, found in loaded.items() if found is not None})
+        offered = {name: found.device for name, found in loaded.items() if found is not None and not _delivers(found)}
+        devices, aliases = group(offered)
         if self._kind is not None:
             devices, aliases = _only(self._kind, devices, aliases)
         return Inventory(
@@ -63,6 +66,19 @@ class CDIProvider:
             aliases=aliases,
             problems=tuple(_problems(self._cache)),
         )
+
+
+def _delivers(loaded: cdi.LoadedDevice) -> bool:
+    """Whether draht wrote it for somebody who has the device already: a claim, or a container of the device plugin.
+
+    Specs of claims have the kind of the vendor's driver. Their annotation tells, or where the runtime reads no
+    annotations yet, the variable that each of their devices brings.
+    """
+    return (
+        loaded.spec.vendor.endswith(f".{OWN_VENDOR}")
+        or any(key.startswith(_OWN_ANNOTATION) for key in loaded.spec.spec.annotations)
+        or any(entry.startswith(_OWN_VARIABLE) for entry in loaded.device.container_edits.env)
+    )
 
 
 @dataclass(slots=True)
