@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from draht import cdi
+from draht.api.core.scheduling import NodeSelector
 from draht.api.resource import CounterSet, DeviceRequestAllocationResult, DeviceTaint, NetworkDeviceData
 from draht.api.resource import Device as WireDevice
 
@@ -47,12 +48,14 @@ class Pool:
         counter_sets: Shared counters of the pool (KEP-4815).
         name: Name of the pool; the node's name if empty.
         all_nodes: The devices can be used from every node; otherwise only from this one.
+        node_selector: They can be used from the nodes with these labels; not together with ``all_nodes``.
     """
 
     groups: tuple[tuple[Offered, ...], ...] = ()
     counter_sets: tuple[CounterSet, ...] = ()
     name: str = ""
     all_nodes: bool = False
+    node_selector: NodeSelector | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
