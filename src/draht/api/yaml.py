@@ -151,14 +151,19 @@ def where(node: Node, source: str) -> str:
     return _place(node.start_mark, source)
 
 
-def documents(data: bytes | str, *, source: str = "<input>") -> Iterator[Node]:
+def documents(data: bytes | str, *, source: str = "<input>", max_bytes: int | None = None) -> Iterator[Node]:
     """Yield the root node of every non-empty document of a YAML or JSON text.
 
+    Args:
+        data: The text.
+        source: What errors call it.
+        max_bytes: Largest text; None for `MAX_BYTES`.
+
     Raises:
-        YamlError: The text is larger than `MAX_BYTES`, isn't UTF-8/UTF-16, isn't YAML, nests deeper than `MAX_DEPTH`
+        YamlError: The text is larger than allowed, isn't UTF-8/UTF-16, isn't YAML, nests deeper than `MAX_DEPTH`
             or holds or expands to more than `MAX_NODES` values. Documents before the broken one have been yielded.
     """
-    loader = _loader(data, source)
+    loader = _loader(data, source, max_bytes)
     has_aliases = b"*" in data if isinstance(data, bytes) else "*" in data
     try:
         while True:
@@ -285,10 +290,11 @@ def dump(value: object, *, explicit_start: bool = False) -> str:
     )
 
 
-def _loader(data: bytes | str, source: str) -> Any:
-    if len(data) > MAX_BYTES:
+def _loader(data: bytes | str, source: str, max_bytes: int | None = None) -> Any:
+    most = MAX_BYTES if max_bytes is None else max_bytes
+    if len(data) > most:
         raise YamlError(
-            f"the text has {len(data)} bytes, more than the {MAX_BYTES} that are read",
+            f"the text has {len(data)} bytes, more than the {most} that are read",
             source=source,
             hint="split the file",
         )

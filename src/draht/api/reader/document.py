@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +12,9 @@ from draht.api.meta import Object, ObjectList
 from draht.api.reader import hint as hints
 from draht.api.reader.shape import StructShape, shape
 from draht.api.reader.strict import BAD, Walker, join
+from draht.api.reader.written import Piece, step_into, steps
 
-__all__ = ["Foreign", "Located", "read_document"]
-
-_TOKEN = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+__all__ = ["Foreign", "Located", "Reading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,9 @@ class Located:
     line: int
     column: int
     path: str
-    _node: yaml.Node = field(repr=False, compare=False)
+    _piece: Piece = field(repr=False, compare=False)
+    _number: int = field(default=0, repr=False, compare=False)
+    _prefix: str = field(default="", repr=False, compare=False)
 
     def where(self, path: str = "") -> str:
         """``file:line:column`` of a field of the object, or of the nearest thing around it that is written.
@@ -44,14 +44,16 @@ class Located:
         Args:
             path: A field path from the object's root, as ``spec.devices[3].attributes[index].int``.
         """
-        node, key = self._node, self._node
-        for name, index in _TOKEN.findall(path):
-            step = _step(node, name or index)
+        if not path:
+            return f"{self.source}:{self.line}:{self.column}"
+        node = key = self._piece.node(self._number, self.path.removeprefix(self._prefix))
+        for name in steps(path):
+            step = step_into(node, name)
             if step is None:
                 break
             key, node = step
-        line = self.line + key.start_mark.line - self._node.start_mark.line
-        return f"{self.source}:{line}:{key.start_mark.column + 1}"
+        line, column = self._piece.place(key)
+        return f"{self.source}:{line}:{column}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +79,47 @@ _LIST = ("v1", "List")
 _ITEMS = frozenset({"items"})
 
 
-def read_document(root: yaml.Node, walker: Walker, source: str) -> list[Located | Foreign]:
-    """The objects of a document; what is wrong with it is reported to the walker."""
-    if isinstance(root, yaml.ScalarNode) and root.tag == scalar.NULL:
-        return []
-    return _Reading(walker, source).document(root, "")
+class Reading:
+    """Reads the documents of one text.
 
+    Args:
+        walker: Is told what is wrong.
+        source: What the text is called.
+    """
 
-class _Reading:
     def __init__(self, walker: Walker, source: str) -> None:
         self._walker = walker
         self._source = source
+        # What is being read: where it stands, which document of it, and the path of its root.
+        self._at: tuple[Piece, int, str] | None = None
 
-    def document(self, node: yaml.Node, path: str) -> list[Located | Foreign]:
+    def root(self, node: yaml.Node, piece: Piece, number: int = 0) -> list[Located | Foreign]:
+        """The objects of a document, given where it stands."""
+        if isinstance(node, yaml.ScalarNode) and node.tag == scalar.NULL:
+            return []
+        self._at = (piece, number, "")
+        return self._document(node, "")
+
+    def envelope(self, node: yaml.Node) -> tuple[bool, type[Object] | None]:
+        """Whether an object is a list, judged without its items; and the type of its items if they have one."""
+        if not isinstance(node, yaml.MappingNode):
+            return False, None
+        identity = self._identity(node, "")
+        listing = LISTS.get(identity) if None not in identity else None  # type: ignore[arg-type]  # no None in it
+        if listing is None and identity != _LIST:
+            return False, None
+        self._walker.struct(node, shape(listing or _AnyList), "", skip=_ITEMS)
+        return True, None if listing is None else item_type(listing)
+
+    def item(self, node: yaml.Node, piece: Piece, index: int, item: type[Object] | None) -> list[Located | Foreign]:
+        """The objects of one item of a list that stands apart from it."""
+        below = f"items[{index}]"
+        self._at = (piece, 0, below)
+        if item is None:
+            return self._document(node, below)
+        return self._object(node, shape(item), below) if self._is_item(node, item, below) else []
+
+    def _document(self, node: yaml.Node, path: str) -> list[Located | Foreign]:
         if not isinstance(node, yaml.MappingNode):
             self._walker.mismatch(node, path, "an object with apiVersion and kind")
             return []
@@ -140,7 +170,8 @@ class _Reading:
         if value is BAD:
             return []
         line, column = self._walker.position(node)
-        return [Located(value, self._source, line, column, path, node)]
+        assert self._at is not None
+        return [Located(value, self._source, line, column, path, *self._at)]
 
     def _list(
         self, node: yaml.MappingNode, known: StructShape, path: str, item: type[Object] | None
@@ -157,7 +188,7 @@ class _Reading:
         for index, child in enumerate(items.value):
             below = f"{place}[{index}]"
             if item is None:
-                objects += self.document(child, below)
+                objects += self._document(child, below)
             elif self._is_item(child, item, below):
                 objects += self._object(child, shape(item), below)
         return objects
@@ -178,27 +209,10 @@ class _Reading:
 
     def _foreign(self, node: yaml.Node, version: str, kind: str, path: str) -> list[Located | Foreign]:
         misspelt = hints.misspelt(version, kind)
-        self._walker.report(
-            node,
-            path,
-            "unknown-kind",
-            f"{version} {kind} is not known" if misspelt else f"{version} {kind} is not read by draht",
-            hint=hints.unknown_kind(version, kind),
-            warning=not misspelt,
-        )
         if misspelt:
+            message = f"{version} {kind} is not known"
+            self._walker.report(node, path, "unknown-kind", message, hint=hints.unknown_kind(version, kind))
             return []
         value = self._walker.untyped(node, path)
         line, column = self._walker.position(node)
         return [] if value is BAD else [Foreign(version, kind, value, self._source, line, column, path)]
-
-
-def _step(node: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Where a field or item of a node is marked, and its value."""
-    if isinstance(node, yaml.SequenceNode):
-        if not name.isdecimal() or int(name) >= len(node.value):
-            return None
-        return node.value[int(name)], node.value[int(name)]
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, child) for key, child in node.value if key.value == name), None)
-    return None

@@ -1,7 +1,8 @@
 """The documents of a text, also of one that is broken in places.
 
 A YAML parser stops at the first error, and it reads ahead, so that one bad byte may hide documents before it too. Here
-a text that fails as a whole is cut at its ``---`` lines and every document has its own success or failure.
+a text that fails as a whole, or is too large for one tree, is cut at its ``---`` lines and every document has its own
+success or failure. A document that is too large, too, may be a list of which each item is small enough.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from draht.api import yaml
+from draht.api.reader.cut import CutList, cut_list
+from draht.api.reader.written import Piece, Source
 
-__all__ = ["Document", "documents"]
+__all__ = ["TOO_LARGE", "Document", "documents", "roots"]
 
 MAX_PIECES = 10_000
 """Most documents that a broken text is cut into."""
+
+TOO_LARGE: Final = f"a document larger than {yaml.MAX_BYTES} bytes must be a list"
+_PLAIN: Final = "a List as `kubectl get -o json` or `-o yaml` prints it is read item by item; split other files"
 
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _SURROGATES = re.compile(
@@ -31,57 +39,84 @@ class Document:
     Attributes:
         root: None where the document is broken.
         error: None where it is not.
-        lines_before: Lines of the source before the text that `root` and `error` count from.
+        piece: Where it stands; `root` and `error` count lines from there.
+        number: Which document of the piece it is.
+        items: Of a list that is too large for one tree, of which `root` is the rest: its items, to be read one by one.
     """
 
     root: yaml.Node | None
     error: yaml.YamlError | None
-    lines_before: int = 0
+    piece: Piece
+    number: int = 0
+    items: tuple[Piece, ...] | None = None
 
 
 def documents(data: bytes, source: str) -> Iterator[Document]:
     """Every document of a text in its order; broken ones carry their error."""
-    roots, error = _roots(data, source)
-    if error is not None and not roots:
+    whole = Source(data).whole()
+    if len(data) > yaml.MAX_BYTES:
+        yield from _pieces(whole, source)
+        return
+    found, error = roots(whole, source)
+    if error is not None and not found:
         repaired = _without_surrogates(data)
         if repaired is not None:
-            roots, error = _roots(repaired, source)
-    cuts = [match.start() for match in _MARKER.finditer(data)] if error is not None and error.resumable else []
-    if not cuts:
-        yield from (Document(root, None) for root in roots)
-        if error is not None:
-            yield Document(None, error)
+            whole = Source(repaired).whole()
+            found, error = roots(whole, source)
+    if error is not None and error.resumable and _MARKER.search(data):
+        del found
+        yield from _pieces(whole, source)
         return
-    del roots
-    if cuts[0] != 0:
+    yield from (Document(root, None, whole, number) for number, root in enumerate(found))
+    if error is not None:
+        yield Document(None, error, whole)
+
+
+def _pieces(whole: Piece, source: str) -> Iterator[Document]:
+    """The documents of a text that can't be read as one, by its ``---`` lines."""
+    data = whole.source.text
+    assert isinstance(data, bytes)
+    cuts = [match.start() for match in islice(_MARKER.finditer(data), MAX_PIECES + 1)]
+    if not cuts or cuts[0] != 0:
         cuts.insert(0, 0)
-    yield from _pieces(data, cuts, source)
-
-
-def _pieces(data: bytes, cuts: list[int], source: str) -> Iterator[Document]:
-    lines_before = 0
+    lines = 0
     budget = yaml.MAX_NODES
     for index, (start, end) in enumerate(zip(cuts, [*cuts[1:], len(data)], strict=True)):
+        piece = Piece(whole.source, start, end, lines)
         if index >= MAX_PIECES or budget <= 0:
-            yield Document(None, yaml.YamlError("too much to read on behind the errors above", source=source))
+            yield Document(None, yaml.YamlError("too much to read on behind the errors above", source=source), whole)
             return
-        piece = data[start:end]
-        roots, error = _roots(piece, source)
-        for root in roots:
-            budget -= yaml.size(root)
-            yield Document(root, None, lines_before)
-        if error is not None:
-            yield Document(None, error, lines_before)
-        lines_before += piece.count(b"\n")
+        if end - start > yaml.MAX_BYTES:
+            cut = cut_list(whole.source, start, end, lines)
+            if cut is None:
+                yield Document(None, yaml.YamlError(TOO_LARGE, source=source, line=1, column=1, hint=_PLAIN), piece)
+            else:
+                yield _listed(cut, piece, source)
+        else:
+            found, error = roots(piece, source)
+            for number, root in enumerate(found):
+                budget -= yaml.size(root)
+                yield Document(root, None, piece, number)
+            if error is not None:
+                yield Document(None, error, piece)
+        lines += data.count(b"\n", start, end)
 
 
-def _roots(data: bytes, source: str) -> tuple[list[yaml.Node], yaml.YamlError | None]:
-    roots: list[yaml.Node] = []
+def _listed(cut: CutList, piece: Piece, source: str) -> Document:
+    found, error = roots(Source(cut.envelope).whole(), source, spare=cut.gap)
+    if error is None and len(found) != 1:
+        error = yaml.YamlError("the document around the list's items isn't one document", source=source)
+    return Document(None if error else found[0], error, piece, items=cut.items)
+
+
+def roots(piece: Piece, source: str, *, spare: int = 0) -> tuple[list[yaml.Node], yaml.YamlError | None]:
+    """The root nodes of a piece's documents up to its first error, and the error; `spare` bytes of it are blank."""
+    found: list[yaml.Node] = []
     try:
-        roots.extend(yaml.documents(data, source=source))
+        found.extend(yaml.documents(piece.text(), source=source, max_bytes=yaml.MAX_BYTES + spare))
     except yaml.YamlError as error:
-        return roots, error
-    return roots, None
+        return found, error
+    return found, None
 
 
 def _without_surrogates(data: bytes) -> bytes | None:

@@ -15,6 +15,7 @@ from draht.api.reader import hint as hints
 from draht.api.reader.problem import Code, Problem
 from draht.api.reader.shape import ListShape, MapShape, ScalarShape, Shape, StructShape, UntypedShape
 from draht.api.reader.text import EXPECTED, is_quantity, time_problem
+from draht.api.reader.written import Piece
 
 __all__ = ["BAD", "MAX_PROBLEMS", "Bad", "Entry", "Walker", "join"]
 
@@ -50,12 +51,12 @@ class Walker:
     Attributes:
         problems: In the order they were met; at most `MAX_PROBLEMS`.
         dropped: How many more there were.
-        lines_before: How many lines of the source come before the text that the nodes were made from.
+        piece: The part of the source that the nodes were made from.
     """
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self.lines_before = 0
+        self.piece: Piece | None = None
         self.problems: list[Problem] = []
         self.dropped = 0
 
@@ -83,7 +84,9 @@ class Walker:
 
     def position(self, node: yaml.Node) -> tuple[int, int]:
         """Line and column of a node in the source, counted from 1."""
-        return self.lines_before + node.start_mark.line + 1, node.start_mark.column + 1
+        if self.piece is not None:
+            return self.piece.place(node)
+        return node.start_mark.line + 1, node.start_mark.column + 1
 
     def value(self, node: yaml.Node, shape: Shape, path: str) -> Any:
         """The value of a node, or `BAD`."""
