@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from draht.api.resource import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
 from draht.api.resource import Device as WireDevice
 from draht.driver.framework import Pool
-from draht.driver.slices import pool_name
+from draht.driver.slices import is_local, pool_name
 from draht.validation import validate
 from draht.validation.gates import ALL
 from draht.validation.limits import COUNTER_SETS, DEVICES_WITH_ADVANCED_FEATURES
@@ -57,8 +57,9 @@ def check_pool(driver: str, pool: Pool, *, node_name: str) -> CheckedPool:
     bare = ResourceSliceSpec(
         driver=driver,
         pool=ResourcePool(name=name, generation=1, resource_slice_count=1),
-        node_name=None if pool.all_nodes else node_name,
+        node_name=node_name if is_local(pool) else None,
         all_nodes=True if pool.all_nodes else None,
+        node_selector=pool.node_selector,
     )
     whole = validate(ResourceSlice(spec=bare), gates=ALL)
     wrong = [error for error in whole if not error.path.startswith("metadata")]
@@ -74,7 +75,7 @@ def check_pool(driver: str, pool: Pool, *, node_name: str) -> CheckedPool:
     positions = itertools.count()
     groups = (tuple(offered for offered in group if next(positions) not in bad) for group in pool.groups)
     kept = tuple(group for group in groups if group)
-    return CheckedPool(Pool(groups=kept, counter_sets=sets, name=pool.name, all_nodes=pool.all_nodes), tuple(left_out))
+    return CheckedPool(replace(pool, groups=kept, counter_sets=sets), tuple(left_out))
 
 
 def _bad_sets(bare: ResourceSliceSpec, sets: Sequence[CounterSet]) -> Iterable[tuple[str, str]]:

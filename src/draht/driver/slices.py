@@ -21,7 +21,7 @@ from draht.driver.framework import Offered, Pool
 from draht.hardware.inventory import Device, Inventory
 from draht.validation.limits import COUNTER_SETS, DEVICES, DEVICES_WITH_ADVANCED_FEATURES
 
-__all__ = ["Published", "name_prefix", "pool_name", "pool_slices", "publish"]
+__all__ = ["Published", "is_local", "name_prefix", "pool_name", "pool_slices", "publish"]
 
 _Part = tuple[Sequence[WireDevice], Sequence[CounterSet]]
 
@@ -79,6 +79,11 @@ def pool_name(pool: Pool, node_name: str) -> str:
     return pool.name or node_name
 
 
+def is_local(pool: Pool) -> bool:
+    """Whether the pool's devices can be used from the node only that offers them."""
+    return not pool.all_nodes and pool.node_selector is None
+
+
 def pool_slices(
     driver: str, pool: Pool, *, node_name: str, generation: int = 1, taintable: bool = True, combined: bool = False
 ) -> tuple[ResourceSliceSpec, ...]:
@@ -99,8 +104,9 @@ def pool_slices(
         ResourceSliceSpec(
             driver=driver,
             pool=ResourcePool(name=pool_name(pool, node_name), generation=generation, resource_slice_count=len(parts)),
-            node_name=None if pool.all_nodes else node_name,
+            node_name=node_name if is_local(pool) else None,
             all_nodes=True if pool.all_nodes else None,
+            node_selector=pool.node_selector,
             devices=tuple(devices),
             shared_counters=tuple(sets),
         )

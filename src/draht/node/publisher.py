@@ -19,6 +19,7 @@ from typing import Final
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceSlice, ResourceSliceSpec
 from draht.driver.framework import Health, Offer
+from draht.driver.slices import is_local
 from draht.kube import AlreadyExistsError, Backoff, Client, ConflictError, InvalidError, KubeError, StatusError
 from draht.node.publish_errors import PublishError, TakenPoolError
 from draht.node.slice_answers import ServerAnswers
@@ -35,6 +36,8 @@ _ROUNDS: Final = 8
 """Plans that may follow each other at once; more mean that slices don't stay as they are written."""
 _QUIET: Final = 10
 """Times the longest wait for a repair without one, after which waits begin with the shortest again."""
+_FIGHT: Final = 5
+"""Repairs without a quiet time between them that are worth a word."""
 _PASSING: Final = 3
 """Conflicts in a row that aren't worth a word."""
 
@@ -137,6 +140,8 @@ class Publisher:
         """What is wrong now; empty when all is well."""
         left_out = self._wishes.left_out if self._wishes is not None else ()
         found: list[DrahtError | None] = [*left_out, *self._taken, *self._writer.answers.problems()]
+        if self._repairs >= _FIGHT and not self._is_quiet(self._client.clock()):
+            found.append(self._fought())
         found += [self._failure, self._local.problem, self._shared.problem]
         return tuple({str(each): each for each in found if each is not None}.values())
 
@@ -152,8 +157,8 @@ class Publisher:
         return (self._local if spec.node_name else self._shared).memory
 
     async def _needs_shared(self) -> bool:
-        """Whether there are pools for all nodes: offered now, or left by an earlier run."""
-        if self._offer is not None and any(pool.all_nodes for pool in self._offer.pools):
+        """Whether there are pools for more nodes than this one: offered now, or left by an earlier run."""
+        if self._offer is not None and not all(map(is_local, self._offer.pools)):
             return True
         if self._done < 0:
             try:
@@ -163,7 +168,7 @@ class Publisher:
         return False
 
     def _owns(self, each: ResourceSlice) -> bool:
-        """Slices of a node belong to it; those for all nodes to the node that is their owner."""
+        """Slices of a node belong to it; those for several nodes to the one that owns them."""
         if each.spec.node_name:
             return each.spec.node_name == self._node_name
         return any(ref.kind == "Node" and ref.name == self._node_name for ref in each.metadata.owner_references)
@@ -181,10 +186,10 @@ class Publisher:
             self._generations[name] = used
             if name not in wanted:
                 plans.append(remove(own))
-            elif wanted[name][0].all_nodes and len(own) < len(slices):
+            elif wanted[name][0].node_name is None and len(own) < len(slices):
                 taken.append(
                     TakenPoolError(
-                        "somebody else publishes a pool of this name for all nodes",
+                        "somebody else publishes a pool of this name for other nodes",
                         where=f"pool {name}",
                         hint="give the pool a name that only this node uses",
                     )
@@ -231,12 +236,7 @@ class Publisher:
             self._writer.counters["repairs"] += 1
             self._repaired_at = now
         if self._rounds >= _ROUNDS:
-            raise PublishError(
-                "slices don't stay as they are written",
-                where=f"driver {self._driver}",
-                hint="look for a webhook, a policy or another program that changes them: `kubectl get -o yaml "
-                "--show-managed-fields resourceslices`",
-            )
+            raise self._fought()
         self._rounds += 1
         await self._try_counters(plans)
         for each in plans:
@@ -304,11 +304,22 @@ class Publisher:
     def _repair_wait(self, now: float) -> float:
         """Seconds to wait before a change by somebody else is repaired."""
         if self._repair_at is None:
-            if now - self._repaired_at > _QUIET * self._delays.repair.maximum:
+            if self._is_quiet(now):
                 self._repairs = 0
             self._repairs += 1
             self._repair_at = now + self._delays.repair.delay(self._repairs, self._client.random)
         return self._repair_at - now
+
+    def _is_quiet(self, now: float) -> bool:
+        """Whether the last repair is long ago."""
+        return now - self._repaired_at > _QUIET * self._delays.repair.maximum
+
+    def _fought(self) -> PublishError:
+        return PublishError(
+            "slices don't stay as they are written: somebody changes them again and again",
+            where=f"driver {self._driver}",
+            hint="look for a webhook or another program: `kubectl get resourceslices --show-managed-fields -o yaml`",
+        )
 
     def _failed(self, error: DrahtError, now: float) -> float:
         self._failures += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -104,12 +105,8 @@ class ServerAnswers:
             return (name, _identity(device)) not in self._refused
 
         groups = (tuple(offered for offered in group if may_stay(offered.device)) for group in pool.groups)
-        return Pool(
-            groups=tuple(group for group in groups if group),
-            counter_sets=() if withheld else pool.counter_sets,
-            name=pool.name,
-            all_nodes=pool.all_nodes,
-        )
+        kept = tuple(group for group in groups if group)
+        return replace(pool, groups=kept, counter_sets=() if withheld else pool.counter_sets)
 
     def forget_all_but(self, desired: Iterable[ResourceSliceSpec], devices: Collection[Device]) -> None:
         """Keep only what concerns these slices and devices, so that nothing grows."""
@@ -143,10 +140,9 @@ class ServerAnswers:
         for pool, names in fields.items():
             found.append(
                 DroppedFieldsError(
-                    f"the server drops {', '.join(names)}",
+                    f"the server doesn't keep {', '.join(names)}",
                     where=f"pool {pool}",
-                    hint=_gates_hint(gates)
-                    or "the server is older than these fields, or something in between drops them",
+                    hint=_gates_hint(gates) or "the server is older than these fields, or a webhook changes them",
                 )
             )
         for (pool, _), (spec, message) in self._refused.items():

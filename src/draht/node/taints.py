@@ -8,6 +8,7 @@ loaded.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -39,7 +40,7 @@ def _pool(pool: Pool, asked: dict[tuple[str, str], list[DeviceTaint]]) -> Pool:
     groups = tuple(
         tuple(_tainted(each, asked.get((pool.name, each.device.name), [])) for each in group) for group in pool.groups
     )
-    return Pool(groups=groups, counter_sets=pool.counter_sets, name=pool.name, all_nodes=pool.all_nodes)
+    return replace(pool, groups=groups)
 
 
 def _tainted(offered: Offered, taints: list[DeviceTaint]) -> Offered:
@@ -49,9 +50,7 @@ def _tainted(offered: Offered, taints: list[DeviceTaint]) -> Offered:
     merged = {(taint.key, taint.effect): taint for taint in (*offered.device.taints, *taints)}
     # Sorting keeps the order among equals: what acts comes first, the rest may fall off the end.
     kept = sorted(merged.values(), key=lambda taint: taint.effect not in _ACTING)[:TAINTS]
-    return Offered(
-        device=msgspec.structs.replace(offered.device, taints=tuple(kept)), units=offered.units, paths=offered.paths
-    )
+    return replace(offered, device=msgspec.structs.replace(offered.device, taints=tuple(kept)))
 
 
 def selects(selector: DeviceTaintSelector | None, *, driver: str, pool: str, device: str) -> bool:
