@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from draht.api.meta import Object
     from draht.kube import Client, Config
 
-__all__ = ["PLUGIN", "Connection", "Live", "connection_options", "read_live"]
+__all__ = ["PLUGIN", "Connection", "Live", "connection_options", "extra", "read_live"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -66,7 +66,7 @@ class Connection:
         Raises:
             KubeError: There is no configuration, or it can't be used.
         """
-        with _extra():
+        with extra("cluster"):
             from draht.kube import Config
 
         return Config.load(kubeconfig=Path(self.kubeconfig) if self.kubeconfig else None, context=self.context)
@@ -178,14 +178,14 @@ async def _read(config: Config) -> Live:
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
-    """Say which extra brings the packages that a cluster needs, where they are missing."""
+def extra(name: str) -> Iterator[None]:
+    """Say which extra of draht brings a package, where it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("draht"):
             raise
         raise DrahtError(
-            f"reading a cluster needs the Python package {error.name}, which isn't installed",
-            hint="pip install 'draht[cluster]'",
+            f"this needs the Python package {error.name}, which isn't installed",
+            hint=f"pip install 'draht[{name}]'",
         ) from None

@@ -27,6 +27,7 @@ COMMANDS = {
     "devices": "Show the GPUs and NICs of this machine, a profile or a cluster.",
     "doctor": "Check engines, CDI and permissions of this machine.",
     "explain": "Say why a pod or claim doesn't fit.",
+    "node": "Serve this node's devices to Kubernetes.",
     "ps": "Show who holds which GPU on this machine.",
     "release": "End a hold and give its GPUs back.",
     "run": "Run a container with GPUs of this machine.",
