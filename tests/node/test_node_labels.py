@@ -15,7 +15,12 @@ from draht.node.node_labels import ANNOTATION, NodeLabels, label_patch
 from fake_apiserver import FakeApiServer, Fault, Object
 from fake_slice_server import until
 
-A, B, OTHER = "nvidia.com/gpu.count", "nvidia.com/mig.capable", "kubernetes.io/hostname"
+A, B, OTHER, GFD = (
+    "nvidia.com/gpu.count",
+    "nvidia.com/mig.capable",
+    "kubernetes.io/hostname",
+    "nvidia.com/gfd.timestamp",
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,8 @@ A, B, OTHER = "nvidia.com/gpu.count", "nvidia.com/mig.capable", "kubernetes.io/h
         pytest.param({A: "8"}, None, {A: "8"}, None, None, (), id="somebody else's with our value stays theirs"),
         pytest.param({}, A, {A: "8"}, {A: "8"}, None, (), id="ours that somebody removed"),
         pytest.param({}, A, {}, None, "", (), id="ours that somebody removed and we don't want"),
+        pytest.param({A: "8", GFD: "1"}, A, {A: "8"}, None, "", (), id="feature discovery has taken over"),
+        pytest.param({A: "2", GFD: "1"}, None, {A: "8"}, None, None, (), id="feature discovery's node"),
         pytest.param({A: "2"}, B, {A: "8", B: "true"}, {B: "true"}, None, (A,), id="taken beside ours"),
     ],
 )
@@ -57,7 +64,7 @@ def test_labels_are_written_kept_and_taken_away() -> None:
         async with FakeApiServer() as server, _client(server) as client:
             server.put("nodes", {"metadata": {"name": "n", "labels": {OTHER: "n"}}})
             wanted = {A: "8"}
-            labels = NodeLabels(lambda: wanted, interval=0.01)
+            labels = NodeLabels(lambda: wanted, seconds=0.01)
             running = asyncio.create_task(labels.run(client, "n"))
             await until(lambda: _labels(server) == {OTHER: "n", A: "8"})
             server.put("nodes", {"metadata": {**_node(server)["metadata"], "labels": {OTHER: "n"}}})
@@ -77,7 +84,7 @@ def test_trouble_is_told_and_waited_out() -> None:
 
     async def test() -> None:
         async with FakeApiServer() as server, _client(server) as client:
-            labels = NodeLabels(lambda: {A: "8"}, interval=5.0, backoff=Backoff(initial=0.01, maximum=0.02))
+            labels = NodeLabels(lambda: {A: "8"}, seconds=0.05, backoff=Backoff(initial=0.01, maximum=0.02))
             running = asyncio.create_task(labels.run(client, "n"))
             await until(lambda: labels.problems)
             server.faults += [Fault("status", verb="patch", code=403), Fault("status", verb="patch", code=409)]
@@ -85,7 +92,6 @@ def test_trouble_is_told_and_waited_out() -> None:
             await until(lambda: _labels(server) == {A: "8"})
             await until(lambda: not labels.problems)
             server.put("nodes", {"metadata": {"name": "n", "labels": {A: "2"}}})
-            labels.changed()
             await until(lambda: labels.problems)
             assert _labels(server) == {A: "2"}
             running.cancel()
