@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 import busybox
+import cluster_programs
 import engines
 import gotoolchain
 import leftovers
 import oracle_client
 import private_docker
+from cluster.cluster import Cluster
+from cluster.network import CNI_PROGRAMS
 from requirements import require
 
 
@@ -67,3 +70,26 @@ def docker_image(dockerd: private_docker.Docker, busybox_rootfs: Path) -> str:
     """Name of an image in the private docker engine, made from `busybox_rootfs`."""
     dockerd.import_image(busybox_rootfs, "draht-test:busybox")
     return "draht-test:busybox"
+
+
+@pytest.fixture(scope="session")
+def cluster_needs() -> None:
+    """What clusters with nodes need; see `Cluster.up`."""
+    require(os.geteuid() == 0, "nodes of a cluster need root")
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    for command, package in (("runc", "runc"), ("ip", "iproute2"), ("busybox", "busybox-static")):
+        require(shutil.which(command, path=path), f"no {command} on this machine (Debian package {package})")
+    require(CNI_PROGRAMS.is_dir(), "no CNI plugins on this machine (Debian package containernetworking-plugins)")
+    try:
+        cluster_programs.ensure()
+    except gotoolchain.GoMissingError as missing:
+        require(False, str(missing))
+        raise
+
+
+@pytest.fixture(scope="session")
+def cluster(cluster_needs: None) -> Iterator[Cluster]:
+    """A real Kubernetes with two nodes and the features that are on by default; for tests marked ``cluster``."""
+    running = Cluster.up(f"t{os.getpid()}")
+    yield running
+    running.down()

@@ -7,10 +7,11 @@ starting one removes what was left under that name, and every other cluster whos
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -158,6 +159,15 @@ class Cluster:
             self._plane.stop()
             leftovers.remove(self.directory)
 
+    def apply(self, *objects: Mapping[str, object]) -> None:
+        """Create or change objects, as ``kubectl apply`` does.
+
+        Raises:
+            CommandError: The API server refused one; the others are there.
+        """
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self.kubectl("apply", "--filename=-", input=json.dumps(listed))
+
     def start_apiserver(self) -> None:
         """Start the API server again, on the same port, and wait until it serves.
 
@@ -244,12 +254,15 @@ class Cluster:
         until = time.monotonic() + patience
         while True:
             lines = self.kubectl("get", "nodes", f"--output=jsonpath={jsonpath}", check=False).splitlines()
-            waiting = [name for name in self.node_names if f"{name}=True" not in lines]
+            for node in self._nodes.values():
+                if not node.kubelet_runs:  # the API server would go on to call the node ready for a while
+                    raise ClusterError(f"the kubelet of node {node.name} doesn't run\n{node.log_tail()}")
+            waiting = [node for node in self._nodes.values() if f"{node.name}=True" not in lines]
             if not waiting:
                 return
             if time.monotonic() > until:
                 raise ClusterError(
-                    f"node {waiting[0]} isn't ready after {patience:.0f} s\n{self._nodes[waiting[0]].log_tail()}"
+                    f"node {waiting[0].name} isn't ready after {patience:.0f} s\n{waiting[0].log_tail()}"
                 )
             time.sleep(0.2)
 
@@ -270,7 +283,7 @@ class Cluster:
             for runtime in runtimes:
                 runtime.result()
         for node in self._nodes.values():
-            node.start_kubelet()
+            node.start_kubelet(wait=False)
         if self._forwarder is not None:
             self._forwarder.start()
         self._plane.wait_until_ready()

@@ -18,10 +18,27 @@ from pathlib import Path
 import leftovers
 from cluster.errors import ClusterError
 
-__all__ = ["MARK", "Component"]
+__all__ = ["MARK", "Component", "reap", "recorded"]
 
 MARK = "DRAHT_CLUSTER"
 """Environment variable that holds the cluster's directory, by which its processes and their children are found."""
+_children: list[subprocess.Popen[bytes]] = []
+"""What this process started and hasn't learned the end of."""
+
+
+def reap() -> None:
+    """Learn the end of what this process started, so that no zombies stay while it goes on."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def recorded(record: Path) -> int | None:
+    """The id of the process that a record is about, while that runs."""
+    try:
+        written = json.loads(record.read_text())
+        pid, started = int(written["pid"]), written["started"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return pid if leftovers.start_of(pid) == started and not leftovers.is_zombie(pid) else None
 
 
 class Component:
@@ -48,13 +65,7 @@ class Component:
         """The id of its process while that runs."""
         if self._child is not None:
             return self._child.pid if self._child.poll() is None else None
-        try:
-            record = json.loads(self.record.read_text())
-        except (OSError, ValueError):
-            return None
-        pid = int(record["pid"])
-        alive = leftovers.start_of(pid) == record["started"] and not leftovers.is_zombie(pid)
-        return pid if alive else None
+        return recorded(self.record)
 
     def start(self) -> None:
         """Start it; nothing happens while it runs."""
@@ -71,6 +82,7 @@ class Component:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches the run, which ends the cluster in order
             )
+        _children.append(self._child)
         started = leftovers.start_of(self._child.pid)
         self.record.write_text(json.dumps({"pid": self._child.pid, "started": started}))
 

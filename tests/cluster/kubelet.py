@@ -6,6 +6,7 @@ addresses, no firewall rules, no eviction for a full disk that isn't the cluster
 
 from __future__ import annotations
 
+import http.client
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ __all__ = ["Kubelet"]
 
 PORT = 10250
 HEALTH_PORT = 10248
+START_PATIENCE = 60.0
+"""Seconds until a kubelet must be healthy; on an idle machine it needs about one."""
 NO_EVICTION = ("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available")
 """Signals that a full disk or memory of this machine would give; the cluster isn't to blame for it."""
 
@@ -56,6 +59,24 @@ class Kubelet:
                 ],
             ),
         )
+
+    def wait_until_healthy(self) -> None:
+        """Wait until it says that it works; whether the node is ready, it tells the API server later.
+
+        Raises:
+            ClusterError: It ended or wasn't healthy in time; with its log.
+        """
+        self.component.wait_until(self._answers, patience=START_PATIENCE)
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection(self._address, HEALTH_PORT, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
 
     def make(self, authority: Authority, server: str, profile: Profile, runtime_socket: Path) -> None:
         """Make its configuration and certificate.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import leftovers as machine
 from cluster import network, place, space
-from cluster.component import MARK
+from cluster.component import MARK, reap, recorded
 from cluster.errors import ClusterError
 
 __all__ = ["remove", "remove_abandoned"]
@@ -68,13 +68,14 @@ def remove_abandoned() -> list[str]:
 def _end_processes(directory: Path) -> None:
     """Kill everything at once; nothing of a test cluster is worth ending in order."""
     until = time.monotonic() + PATIENCE
-    while remaining := list(_processes(directory)):
+    while remaining := set(_processes(directory)):
         if time.monotonic() > until:
-            raise ClusterError(f"processes of {directory} don't end: {', '.join(map(str, remaining))}")
+            raise ClusterError(f"processes of {directory} don't end: {', '.join(map(str, sorted(remaining)))}")
         for pid in remaining:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
+    reap()
 
 
 def _processes(directory: Path) -> Iterator[int]:
@@ -88,3 +89,7 @@ def _processes(directory: Path) -> Iterator[int]:
             marked = variable in (entry / "environ").read_bytes().split(b"\0")
             if (marked or root in machine.root_mount(entry / "mountinfo")) and not machine.is_zombie(int(entry.name)):
                 yield int(entry.name)
+    for record in (directory / "processes").glob("*.json"):
+        pid = recorded(record)  # also of one that has just begun, and hasn't its environment yet
+        if pid is not None:
+            yield pid

@@ -75,16 +75,34 @@ class Node:
         """
         self._kubelet.make(authority, server, profile, self._runtime.socket)
 
-    def start_kubelet(self) -> None:
-        """Start the kubelet; whether the node is ready, the API server knows."""
+    def start_kubelet(self, *, wait: bool = True) -> None:
+        """Start the kubelet.
+
+        Args:
+            wait: Whether to wait until it is healthy. When the node is ready, the API server knows.
+
+        Raises:
+            ClusterError: It ended or wasn't healthy in time; with its log.
+        """
         self._kubelet.component.start()
+        if wait:
+            self._kubelet.wait_until_healthy()
+
+    @property
+    def kubelet_runs(self) -> bool:
+        """Whether there is a kubelet process."""
+        return self._kubelet.component.pid is not None
 
     def stop_kubelet(self, *, kill: bool = False) -> None:
         """Stop or kill the kubelet; containers go on."""
         self._kubelet.component.stop(kill=kill)
 
     def restart_kubelet(self, *, kill: bool = False) -> None:
-        """Stop or kill the kubelet and start it again; see `Cluster.wait_until_nodes_are_ready`."""
+        """Stop or kill the kubelet, start it again and wait until it is healthy.
+
+        Raises:
+            ClusterError: It ended or wasn't healthy in time; with its log.
+        """
         self.stop_kubelet(kill=kill)
         self.start_kubelet()
 
