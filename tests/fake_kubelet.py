@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -57,7 +57,7 @@ class Plugin:
         references = [wire.Claim(namespace=each.namespace, name=each.name, uid=each.uid) for each in claims]
         return dict((await invoke(getattr(wire, f"{method}Request")(claims=references), timeout=patience)).claims)
 
-    async def health(self, version: str = "v1") -> AsyncIterator[Any]:
+    async def health(self, version: str = "v1") -> AsyncGenerator[Any, None]:
         """Every message of a health stream."""
         wire = HEALTH[version]
         watch = self.channel.unary_stream(
