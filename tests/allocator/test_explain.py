@@ -199,6 +199,28 @@ SHARED = ", allowMultipleAllocations: true"
             id="counters",
         ),
         pytest.param(
+            [pool("n1", 2, total=2, extra=COUNTED.replace("6", "12")), SET, claim()],
+            Dominant.COUNTERS,
+            "each device that would do needs more of its counters than there is, even alone",
+            "2 of 2 devices do: ",
+            "have the driver's counters mended",
+            id="counters-alone",
+        ),
+        pytest.param(
+            # Either of the two would do with something else gone, so none of the causes is indispensable.
+            [
+                pool("n1", 1, memory="40Gi", total=3),
+                pool("n1", 1, name="n1-b", total=3, extra=COUNTED.replace("6", "12")).replace("d0", "d1"),
+                SET.replace("Count: 2", "Count: 3"),
+                claim(exactly(count=2, capacity="{requests: {memory: 80Gi}}")),
+            ],
+            Dominant.CAPACITY,
+            "no device can give memory 80Gi",
+            "1 of 2 devices can't",
+            "ask for less",
+            id="two-causes",
+        ),
+        pytest.param(
             [pool("n1", 2), pool("n2", 3), claim(exactly(count=4))],
             Dominant.TOPOLOGY,
             "4 devices are needed on one node, at most 3 are to be had on one",
@@ -245,6 +267,29 @@ SHARED = ", allowMultipleAllocations: true"
             id="together",
         ),
         pytest.param(
+            [
+                pool("n0", 1),
+                pool("n1", 3),
+                claim(", ".join(exactly().replace("name: r", f"name: r{number}") for number in range(6))),
+            ],
+            Dominant.TOGETHER,
+            "every request can be satisfied, but not all of them at once on one node",
+            "together they want 6 devices; node n1 has 3 that would do for one or more of them",
+            "ask for less",
+            id="together-total",
+        ),
+        pytest.param(
+            [
+                pool("n1", 3),
+                claim(", ".join(exactly().replace("name: r", f"name: r{number}") for number in range(6))),
+            ],
+            Dominant.TOGETHER,
+            "every request can be satisfied, but not all of them at once on one node",
+            "team/want/r3 wants 1 of 3; and 2 more requests",
+            "ask for less",
+            id="together-many",
+        ),
+        pytest.param(
             [pool("n1", 3), claim(exactly(count=33))],
             Dominant.RESULT_LIMIT,
             "more than 32 devices",
@@ -267,9 +312,15 @@ def test_each_cause_is_said_with_its_numbers(
 
 def test_a_node_that_may_not_be_used_is_named() -> None:
     """It fits elsewhere, and where is said; if no node may be used at all, that is the cause."""
-    found = ask(pool("n1", 1), pool("n2", 4), claim(exactly(count=3)), nodes=["n1"])
+    texts = (pool("n0", 1), pool("n1", 1), pool("n2", 4), claim(exactly(count=3)))
+    found = ask(*texts, nodes=["n0", "n1"])
     assert (found.cause, found.blame) == (Dominant.NODE_CHOICE, ("n2",))
     assert "it fits on node n2" in found.summary
+    assert "on these: 3 devices are needed on one node, at most 1 are to be had on one" in found.evidence
+    # Whoever names one node wants to know what is wrong there.
+    found = ask(*texts, nodes=["n1"])
+    assert found.cause is Dominant.TOPOLOGY
+    assert "it fits on node n2, but that node may not be used" in found.evidence
     assert ask(pool("n1", 1), claim(exactly(count=3)), nodes=[]).cause is Dominant.NODE_CHOICE
 
 

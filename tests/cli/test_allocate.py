@@ -118,7 +118,7 @@ class TestAnswers:
         elsewhere = SHARED.replace("{name: one}\nspec: {", "{name: one}\nspec: {nodeName: node-1, ")
         outcome = allocate(documents(SLICES, CLAIM, elsewhere))
         assert devices(outcome)["default/other"] == ["node-2/big-0", "node-2/big-1"]
-        assert "Pod default/one: it doesn't fit: it fits on node node-2, but" in outcome.stderr
+        assert "Pod default/one: it doesn't fit: none of 1 devices of class gpu meet" in outcome.stderr
 
     @pytest.mark.parametrize("form", ["json", "yaml"])
     def test_programs_get_the_claims_with_their_allocation(self, form: str) -> None:

@@ -114,10 +114,53 @@ def test_a_release_that_lacks_a_feature_is_told_apart() -> None:
 
 
 def test_one_node_can_be_asked_about() -> None:
-    """The explanation names another one where it would fit."""
+    """The explanation says what is wrong there, and names another one where it would fit."""
     outcome = explain(documents(SLICES, CLAIM), "pair", "--node", "node-1")
     assert outcome.status == 1
-    assert "doesn't fit: it fits on node node-2, but that node may not be used" in outcome.stdout
+    assert "doesn't fit: none of 1 devices of class gpu meet the request's selectors" in outcome.stdout
+    assert "because: it fits on node node-2, but that node may not be used" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ("nodeSelector: {zone: b}", "0 of 2 nodes have the label zone=b; there are a (1)"),
+        ("nodeSelector: {zon: a}", "0 of 2 nodes have the label zon=a; did you mean zone?"),
+        ("nodeSelector: {rack: '7'}", "0 of 2 nodes have the label rack=7; none has a label of that name"),
+        ("nodeName: node-3", "the pod's node name is node-3, and there is no such node"),
+        (
+            (
+                "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+                "[{matchExpressions: [{key: zone, operator: In, values: [c]}]}]}}}"
+            ),
+            "0 of 2 nodes meet the required node affinity (about zone)",
+        ),
+    ],
+)
+def test_a_wish_that_no_node_meets_is_named(wish: str, says: str) -> None:
+    """The label, the name or the affinity, with what the nodes have instead."""
+    nodes = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1, labels: {zone: a}}\n"
+    outcome = explain(
+        documents(SLICES, nodes, PODS.replace("name: first}\nspec: {", f"name: first}}\nspec: {{{wish}, ")), "first"
+    )
+    assert outcome.status == 1
+    assert "doesn't fit: no node may be used" in outcome.stdout
+    assert f"because: {says}" in outcome.stdout
+
+
+def test_a_choice_of_nodes_says_what_is_wrong_on_them() -> None:
+    """Beside the node that may not be used, the cause on those that may."""
+    nodes = "".join(
+        f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: node-{number}, labels: {{zone: {zone}}}}}\n"
+        for number, zone in ((1, "a"), (2, "b"), (3, "a"))
+    )
+    other = NODE_1.replace("node-1", "node-3").replace("slice-1", "slice-3")
+    pods = PODS.replace("name: first}\nspec: {", "name: first}\nspec: {nodeSelector: {zone: a}, ")
+    outcome = explain(documents(SLICES, other, nodes, pods), "first", "-o", "json")
+    found = json.loads(outcome.stdout)
+    assert (found["cause"], found["blame"]) == ("node-choice", ["node-2"])
+    assert found["evidence"][:2] == ["2 of 3 nodes may be used", "2 of 3 nodes have the label zone=a"]
+    assert found["evidence"][2] == "on these: 2 devices are needed on one node, at most 1 are to be had on one"
 
 
 def test_an_allocated_claim_is_told_as_such() -> None:

@@ -220,12 +220,11 @@ def _rows(placements: list[Placement]) -> Iterator[tuple[object, ...]]:
 
 def _complaint(placement: Placement, sequence: Sequence, limits: Limits) -> DrahtError:
     """Why it doesn't fit, with everything placed that comes before it."""
-    from draht.allocator.explain import explain
     from draht.api.errors import DrahtError
 
     error = placement.error
     if error is None:
-        found = explain(sequence.snapshot, placement.unallocated, nodes=sequence.eligible(placement), limits=limits)
+        found = sequence.explain(placement, limits)
         error = DrahtError(
             f"it doesn't fit: {found.summary}", hint=f"`draht explain` says more, for {_target(placement)}"
         )

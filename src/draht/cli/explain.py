@@ -51,7 +51,6 @@ def explain(
 ) -> None:
     """Read, place what comes before, explain."""
     from draht.allocator import Limits
-    from draht.allocator.explain import explain as explained
     from draht.scheduler import Sequence
 
     with bad_input():
@@ -63,11 +62,7 @@ def explain(
     placement = _placement(sequence, cluster.manifests, name, alone=alone or cluster.live)
     if placement.error is not None and not placement.claims:
         raise placement.error
-    if placement.fits:
-        found = None
-    else:
-        nodes = sequence.eligible(placement)
-        found = explained(sequence.snapshot, placement.unallocated, nodes=nodes, limits=limits)
+    found = None if placement.fits else sequence.explain(placement, limits)
     if output == "text":
         text = _fits(placement, cluster) if found is None else f"{placement.name} doesn't fit: {found.text()}"
         click.echo(printable_lines(text))
@@ -83,6 +78,7 @@ def explain(
                 "about": found.request,
                 "evidence": found.evidence,
                 "nextSteps": found.next_steps,
+                "blame": found.blame,
                 "groups": [
                     {
                         "nodes": g.nodes,

@@ -7,7 +7,9 @@ don't change meanwhile. Taints of nodes, CPU and memory play no part.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +24,7 @@ __all__ = ["Eligible", "Nodes", "may_use"]
 _KEPT: Final = 256
 """Kinds of wishes whose answer is kept."""
 _ALL: Final = 0xFF
+_SHOWN: Final = 4
 
 
 class Nodes(NamedTuple):
@@ -72,6 +75,44 @@ class Eligible:
         count = len(self._nodes)
         which = zip(self._nodes, among.to_bytes(count, "little"), strict=True)
         return tuple(node.metadata.name for node, yes in which if yes)
+
+    def wishes(self, pod: Pod | None, claims: Sequence[ResourceClaim]) -> tuple[str, ...]:
+        """For each thing that a pod demands of a node, how many nodes have it: why so few may be used."""
+        nodes = self._nodes
+        total = f"of {len(nodes)} nodes" if len(nodes) != 1 else "of 1 node"
+        lines = []
+        for claim in claims:
+            for selector in _selectors([claim]):
+                count = sum(selector_matches(selector, node) for node in nodes)
+                name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+                lines.append(f"claim {name}, which is allocated already, can be used on {count} {total}")
+        if pod is None:
+            return tuple(lines)
+        if pod.spec.node_name:
+            there = pod.spec.node_name in self._names
+            lines.append(
+                f"the pod's node name is {pod.spec.node_name}" + ("" if there else ", and there is no such node")
+            )
+        for key, value in pod.spec.node_selector.items():
+            found = Counter(node.metadata.labels[key] for node in nodes if key in node.metadata.labels)
+            lines.append(f"{found[value]} {total} have the label {key}={value}{self._instead(key, value, found)}")
+        required = _required(pod)
+        if required is not None:
+            count = sum(selector_matches(required, node) for node in nodes)
+            keys = {each.key: None for term in required.node_selector_terms for each in term.match_expressions}
+            about = f" (about {', '.join(list(keys)[:_SHOWN])})" if keys else ""
+            lines.append(f"{count} {total} meet the required node affinity{about}")
+        return tuple(lines)
+
+    def _instead(self, key: str, value: str, found: Counter[str]) -> str:
+        """What nodes have where none has the wanted value."""
+        if found[value]:
+            return ""
+        if found:
+            values = [f"{other} ({number})" for other, number in found.most_common(_SHOWN)]
+            return f"; there are {', '.join(values)}" + (" and others" if len(found) > _SHOWN else "")
+        near = get_close_matches(key, {name for node in self._nodes for name in node.metadata.labels}, 1)
+        return f"; did you mean {near[0]}?" if near else "; none has a label of that name"
 
     def index(self, name: str) -> int:
         """The place of a node in their order."""

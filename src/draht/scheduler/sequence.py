@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from draht.allocator import AllocatorError, BudgetError, Limits, NodeError, Session, Snapshot
+from draht.allocator.explain import Explanation, explain
 from draht.allocator.search import NO_LIMITS
 from draht.api.core import Pod
 from draht.api.errors import DrahtError
@@ -147,6 +148,22 @@ class Sequence:
             SelectorError: A node selector of the pod or of its claims can't be read.
         """
         return self._eligible.names(placement.pod, [each.claim for each in placement.claims])
+
+    def explain(self, placement: Placement, limits: Limits = NO_LIMITS) -> Explanation:
+        """Why it doesn't fit, as things are by now.
+
+        Raises:
+            SelectorError: A node selector of the pod or of its claims can't be read.
+        """
+        claims = [each.claim for each in placement.claims]
+        unallocated = {_key(each): each.claim for each in placement.claims if each.claim.status.allocation is None}
+        return explain(
+            self.snapshot,
+            tuple(unallocated.values()),
+            nodes=self.eligible(placement),
+            wishes=self._eligible.wishes(placement.pod, claims),
+            limits=limits,
+        )
 
     def _answers(
         self, wanted: list[ResourceClaim], among: int

@@ -15,6 +15,7 @@ doesn't help, and the claim or the devices have to change.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from draht.allocator.errors import AllocatorError, BudgetError, FatalError, FatalKind, NodeError
@@ -47,6 +48,7 @@ def explain(
     claims: Sequence[ResourceClaim],
     *,
     nodes: Sequence[str] | None = None,
+    wishes: Sequence[str] = (),
     limits: Limits = NO_LIMITS,
 ) -> Explanation:
     """Why the claims fit, or don't, all together on one node.
@@ -55,6 +57,7 @@ def explain(
         snapshot: The cluster.
         claims: Claims without allocation.
         nodes: Names of the nodes that may be used, in order of preference; None for all.
+        wishes: In sentences, what keeps other nodes from being used; told where the choice of nodes is the cause.
         limits: Of one attempt; an explanation makes some dozens of them.
     """
     everywhere = tuple(snapshot.nodes)
@@ -65,16 +68,37 @@ def explain(
     if answer.error is not None:
         return _error(answer.error, answer.at)
     if not question.nodes:
-        return _no_node(question)
-    if nodes is not None and (other := question.on(everywhere).answer().node) is not None:
-        return Explanation(
-            Dominant.NODE_CHOICE,
-            f"it fits on node {other}, but that node may not be used",
-            evidence=(f"{len(question.nodes)} of {len(everywhere)} nodes may be used",),
-            next_steps=(f"let it run on node {other}",),
-            groups=_bottleneck(question)[2].shown(),
-            blame=(other,),
-        )
+        return _no_node(question, wishes)
+    other = question.on(everywhere).answer().node if nodes is not None else None
+    if other is None:
+        return _in_the_way(question)
+    here = _in_the_way(question)
+    elsewhere = f"it fits on node {other}, but that node may not be used"
+    if len(question.nodes) == 1:
+        # Whoever names one node wants to know what is wrong there.
+        return replace(here, evidence=(*here.evidence, elsewhere, *wishes), next_steps=(*here.next_steps, _let(other)))
+    return Explanation(
+        Dominant.NODE_CHOICE,
+        elsewhere,
+        request=here.request,
+        evidence=(
+            f"{len(question.nodes)} of {len(everywhere)} nodes may be used",
+            *wishes,
+            f"on these: {here.summary}",
+            *here.evidence,
+        ),
+        next_steps=(_let(other), *here.next_steps),
+        groups=here.groups,
+        blame=(other,),
+    )
+
+
+def _let(node: str) -> str:
+    return f"let it run on node {node}"
+
+
+def _in_the_way(question: Question) -> Explanation:
+    """What keeps the claims from the nodes of the question."""
     emptied = question.emptied()
     if emptied.fits:
         return _held(question)
@@ -114,13 +138,13 @@ def _error(error: AllocatorError, node: str) -> Explanation:
     )
 
 
-def _no_node(question: Question) -> Explanation:
+def _no_node(question: Question, wishes: Sequence[str]) -> Explanation:
     total = len(question.snapshot.nodes)
     if total:
         return Explanation(
             Dominant.NODE_CHOICE,
             "no node may be used",
-            evidence=(f"none of {total} nodes meets what the pod asks of a node",),
+            evidence=(f"none of {total} nodes meets what the pod asks of a node", *wishes),
             next_steps=("compare the pod's node name, node selector and affinity with the nodes' labels",),
         )
     return Explanation(

@@ -102,7 +102,16 @@ def _dominant(question: Question, asked: ExactDeviceRequest, seen: Tally) -> Dom
                 rest = change(rest)
         if not rest.fits:
             return cause
-    return next(iter(changes))
+    # None is indispensable: the first of a few that are enough together, without those that change nothing.
+    enough = list(changes)
+    for cause in reversed(changes):
+        rest = question
+        for other in enough:
+            if other is not cause:
+                rest = changes[other](rest)
+        if rest.fits:
+            enough.remove(cause)
+    return enough[0]
 
 
 def _with_features(question: Question, features: Features = ALL) -> Question:
@@ -216,15 +225,22 @@ def _largest(case: _Case) -> list[str]:
 
 
 def _counters(case: _Case) -> Explanation:
+    if case.seen.usable:
+        return Explanation(
+            Dominant.COUNTERS,
+            "partitions of the same devices exclude each other",
+            evidence=(f"{case.seen.usable} devices match, but each uses counters that the others need",),
+            next_steps=("ask for fewer or smaller partitions",),
+        )
+    details = case.seen.details(Cause.COUNTERS)
     return Explanation(
         Dominant.COUNTERS,
-        "partitions of the same devices exclude each other",
+        "each device that would do needs more of its counters than there is, even alone",
         evidence=(
-            f"{case.seen.usable} devices match, but each uses counters that the others need"
-            if case.seen.usable
-            else f"{case.seen.number(Cause.COUNTERS)} devices need more of their counters than there is",
+            f"{case.seen.number(Cause.COUNTERS)} of {case.seen.devices} devices do: "
+            + "; ".join(f"{detail} ({number})" for detail, number in details[:_SHOWN]),
         ),
-        next_steps=("ask for fewer or smaller partitions",),
+        next_steps=("have the driver's counters mended, or ask for smaller partitions",),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from draht.allocator.explain.attributes import values
@@ -9,11 +10,13 @@ from draht.allocator.explain.explanation import Dominant, Explanation
 from draht.allocator.explain.holders import named
 from draht.allocator.explain.question import Question
 from draht.allocator.explain.tally import tally
-from draht.api.resource import DeviceConstraint
+from draht.api.resource import DeviceConstraint, DeviceSubRequest, ExactDeviceRequest
 
 __all__ = ["explain_together"]
 
 _SHOWN: Final = 4
+_LOOKED_AT: Final = 16
+"""Kinds of nodes that are looked at for the one that has most."""
 
 
 def explain_together(question: Question) -> Explanation:
@@ -76,16 +79,47 @@ def _constraint(question: Question, claim: int, constraint: DeviceConstraint, *,
 
 def _too_few(question: Question) -> Explanation:
     wanted = []
-    for claim, each in enumerate(question.claims):
-        for number, request in enumerate(each.spec.devices.requests):
-            asked = request.exactly or request.first_available[0]
-            seen = tally(question.only(claim, number, 0 if request.first_available else None))
-            best = max((len(group.usable) for group in seen.groups), default=0)
-            count = "all" if asked.allocation_mode == "All" else asked.count
-            wanted.append(f"{named(each)}/{request.name} wants {count} of {best}")
+    total = 0
+    for claim, number, name, asked in _requests(question):
+        seen = tally(question.only(claim, number, 0 if name.endswith("/") else None))
+        best = max((len(group.usable) for group in seen.groups), default=0)
+        count = "all" if asked.allocation_mode == "All" else asked.count
+        total += best if asked.allocation_mode == "All" else asked.count
+        wanted.append(f"{name.removesuffix('/')} wants {count} of {best}")
+    more = f"; and {len(wanted) - _SHOWN} more requests" if len(wanted) > _SHOWN else ""
+    node, most = _most(question)
     return Explanation(
         Dominant.TOGETHER,
         "every request can be satisfied, but not all of them at once on one node",
-        evidence=(f"on the best node for each: {'; '.join(wanted[:_SHOWN])}",),
+        evidence=(
+            f"on the best node for each: {'; '.join(wanted[:_SHOWN])}{more}",
+            f"together they want {total} devices; node {node} has {most} that would do for one or more of them",
+        ),
         next_steps=("ask for less, or put the claims into several pods that can run on different nodes",),
     )
+
+
+def _requests(question: Question) -> Iterator[tuple[int, int, str, ExactDeviceRequest | DeviceSubRequest]]:
+    """Claim, number, name and content of each request; of a prioritized list the first alternative, its name with /."""
+    for claim, each in enumerate(question.claims):
+        for number, request in enumerate(each.spec.devices.requests):
+            name = f"{named(each)}/{request.name}"
+            if request.exactly is not None:
+                yield claim, number, name, request.exactly
+            else:
+                yield claim, number, f"{name}/", request.first_available[0]
+
+
+def _most(question: Question) -> tuple[str, int]:
+    """The node that has most devices for any of the requests, among those that have most for one, and their number."""
+    kinds = [
+        question.only(claim, number, 0 if name.endswith("/") else None)
+        for claim, number, name, _ in _requests(question)
+    ]
+    examples = dict.fromkeys(group.name for kind in kinds for group in tally(kind).groups if group.usable)
+    found = {
+        node: len({device for kind in kinds for group in tally(kind.on((node,))).groups for device in group.usable})
+        for node in list(examples)[:_LOOKED_AT]
+    }
+    node = max(found, key=found.__getitem__)
+    return node, found[node]
