@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
@@ -123,3 +124,27 @@ def test_long_texts_are_cut_to_what_an_api_server_takes() -> None:
     inventory = Inventory(machine="host", source="cdi", devices=(gpu,))
     text = nvidia.gpu(gpu, inventory).attributes["productName"].string
     assert text == "é" * 32
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"attributes": {"minor": 3}, "index": 0}, "gpu-3"),
+        ({"index": 1, "device_nodes": ("/run/nvidia/driver/dev/nvidia5", "/dev/dri/card0")}, "gpu-5"),
+        ({"index": 1}, "gpu-1"),
+        ({"uuid": "GPU-0aB1"}, "gpu-gpu-0ab1"),
+        ({}, "gpu-vendor-com-gpu-" + "x" * 44),
+    ],
+)
+def test_a_gpu_has_a_name_of_its_own_however_little_is_known(fields: dict[str, Any], name: str) -> None:
+    """Two GPUs of one name would make the whole pool unusable."""
+    gpu = Device(id="vendor.com/gpu=" + "X" * 80, kind="gpu", vendor="nvidia", **fields)
+    assert nvidia.device_name(gpu) == name
+
+
+@pytest.mark.parametrize(("kernel", "there"), [("nvidia", True), ("vfio-pci", False), ("nouveau", False)])
+def test_a_gpu_that_the_kernel_gave_to_another_driver_isnt_offered(kernel: str, there: bool) -> None:
+    """One that is passed through to a virtual machine is no GPU for containers."""
+    gpu = Device(id="x", kind="gpu", vendor="nvidia", index=0, attributes={"driver": kernel})
+    inventory = Inventory(machine="host", source="sysfs", devices=(gpu,))
+    assert bool(offers.offer(inventory, nvidia.DRIVER).devices) == there

@@ -156,6 +156,21 @@ def test_health_is_told_of_own_devices_only() -> None:
     assert list(driver.health()) == told[:1]
 
 
+def test_partitions_are_as_their_gpu_is() -> None:
+    """Unless something is said of them; those of other GPUs are well, whether the GPU itself is published or not."""
+    told = [
+        Health(device="gpu-0", state="Unhealthy", message="lost"),
+        Health(device="gpu-0-mig-7g80gb-0-0", state="Unknown"),
+    ]
+    driver = simulated(NvidiaDriver, "dgx-h100", partitions=True, watch=lambda: told)
+    driver.discover()
+    states = {health.device: health.state for health in driver.health()}
+    assert len(states) == 26
+    assert states.pop("gpu-0-mig-7g80gb-0-0") == "Unknown"
+    assert set(states.values()) == {"Unhealthy"}
+    assert all(name.startswith("gpu-0") for name in states)
+
+
 class Real:
     """The inventory of a real machine with two GPUs, whose specs say what containers get."""
 

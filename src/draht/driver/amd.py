@@ -11,7 +11,7 @@ from typing import Final
 
 from draht.api.resource import Device as WireDevice
 from draht.api.resource import DeviceAttribute, DeviceCapacity
-from draht.driver.nvidia import SIMULATED
+from draht.driver.nvidia import SIMULATED, text
 from draht.hardware.inventory import Device, Inventory
 
 __all__ = ["DRIVER", "device_name", "gpu"]
@@ -21,9 +21,11 @@ _NODE = re.compile(r"/dev/dri/(?:card|renderD)(\d+)")
 
 
 def device_name(device: Device) -> str:
-    """``gpu-<card>-<render>`` from the numbers of its DRM nodes, else ``gpu-<index>``."""
+    """``gpu-<card>-<render>`` from the numbers of its DRM nodes, else ``gpu-<index>``, else by its id."""
     numbers = [match[1] for node in device.device_nodes if (match := _NODE.fullmatch(node))]
-    return "-".join(["gpu", *numbers]) if numbers else f"gpu-{device.index}"
+    if numbers or device.index is not None:
+        return "-".join(["gpu", *(numbers or [str(device.index)])])
+    return f"gpu-{re.sub('[^a-z0-9]+', '-', device.id.lower())}"[:63].strip("-")
 
 
 def gpu(device: Device, inventory: Inventory) -> WireDevice:
@@ -36,7 +38,7 @@ def gpu(device: Device, inventory: Inventory) -> WireDevice:
         "resource.kubernetes.io/pciBusID": device.pci_address,
         "resource.kubernetes.io/pcieRoot": device.pcie_root,
     }
-    attributes = {name: DeviceAttribute(string=value) for name, value in known.items() if value}
+    attributes = {name: text(value) for name, value in known.items() if value}
     if device.numa_node is not None:
         attributes["resource.kubernetes.io/numaNode"] = DeviceAttribute(int_=device.numa_node)
     if inventory.simulated:

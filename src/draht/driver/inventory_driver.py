@@ -17,7 +17,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from draht import cdi
-from draht.driver import offers, simulated
+from draht.driver import nvidia, offers, simulated
 from draht.driver.errors import DeviceMissingError, DriverError, ParametersError
 from draht.driver.framework import Allocated, ClaimDevices, Driver, Health, Offer, Prepared
 from draht.driver.nvidia_settings import where
@@ -124,10 +124,17 @@ class InventoryDriver(Driver):
         refuse_parameters(claim, self.name)
 
     def health(self) -> Sequence[Health]:
-        """How the devices are, as far as the given source knows these."""
+        """How the devices are, as far as the given source knows these; a GPU's partitions are as the GPU is."""
+        told = {health.device: health for health in self._watch() if not health.pool}
         with self._lock:
-            names = set(self._devices)
-        return [health for health in self._watch() if not health.pool and health.device in names]
+            inventory, devices = self._inventory, self._devices
+        found = []
+        for name, device in devices.items():
+            parent = inventory.device(device.parent or "") if inventory and device.kind == "mig" else None
+            health = told.get(name) or (told.get(nvidia.device_name(parent)) if parent is not None else None)
+            if health is not None:
+                found.append(dataclasses.replace(health, device=name))
+        return found
 
     def _device(self, allocated: Allocated) -> Device:
         result = allocated.result

@@ -10,7 +10,7 @@ from typing import Final
 
 from draht.api.resource import Device as WireDevice
 from draht.api.resource import DeviceAttribute
-from draht.driver.nvidia import SIMULATED
+from draht.driver.nvidia import SIMULATED, text
 from draht.hardware.inventory import Device, Inventory
 
 __all__ = ["DRIVER", "device_name", "nic"]
@@ -33,7 +33,7 @@ def nic(device: Device, inventory: Inventory) -> WireDevice:
         "resource.kubernetes.io/pciBusID": device.pci_address,
         "resource.kubernetes.io/pcieRoot": device.pcie_root,
     }
-    attributes = {name: DeviceAttribute(string=str(value)) for name, value in texts.items() if value}
+    attributes = {name: text(str(value)) for name, value in texts.items() if value}
     attributes["rdma"] = DeviceAttribute(bool_=bool(device.attributes.get("rdma")))
     attributes["isSriovVf"] = DeviceAttribute(bool_=device.kind == "vf")
     if device.numa_node is not None:

@@ -21,11 +21,12 @@ from draht.api.resource import Device as WireDevice
 from draht.hardware import mig, profiles
 from draht.hardware.inventory import Device, Inventory
 
-__all__ = ["DRIVER", "SIMULATED", "counter_set", "device_name", "gpu", "instance", "mig_table", "placements"]
+__all__ = ["DRIVER", "SIMULATED", "counter_set", "device_name", "gpu", "instance", "mig_table", "placements", "text"]
 
 DRIVER: Final = "gpu.nvidia.com"
 SIMULATED: Final = "draht.dev/simulated"
 """Attribute of devices that stand for a machine profile."""
+_NODE: Final = re.compile(r"/dev/nvidia([0-9]{1,6})$")
 _LONGEST_NAME: Final = 63
 _LONGEST_VALUE: Final = 64
 """Bytes of a string attribute (``DeviceAttributeMaxValueLength``)."""
@@ -37,7 +38,7 @@ def device_name(device: Device, parent: Device | None = None) -> str:
     A real machine without a driver library doesn't say which profile an instance has: its name ends with its UUID.
     """
     if device.kind != "mig":
-        return f"gpu-{_minor(device)}"
+        return f"gpu-{_minor(device)}"[:_LONGEST_NAME].strip("-")
     start = f"gpu-{_minor(parent or device)}-mig"
     if "profile" not in device.attributes:
         return f"{start}-{_plain(device.uuid or device.id)}"[:_LONGEST_NAME].strip("-")
@@ -51,7 +52,7 @@ def gpu(device: Device, inventory: Inventory) -> WireDevice:
     table = mig.TABLES.get(mig_table(device), ())
     return WireDevice(
         name=device_name(device),
-        attributes={"type": _text("gpu"), **_identity(device), **_common(device, inventory)},
+        attributes={"type": text("gpu"), **_identity(device), **_common(device, inventory)},
         capacity=_capacity(device.memory_bytes, table[-1] if table else None),
     )
 
@@ -61,10 +62,10 @@ def instance(device: Device, parent: Device, inventory: Inventory) -> WireDevice
     name = device.attributes.get("profile")
     profile = mig.profile(mig_table(parent), str(name))
     attributes = {
-        "type": _text("mig"),
+        "type": text("mig"),
         **_identity(device),
-        "parentUUID": _text(parent.uuid or parent.id),
-        **({} if name is None else {"profile": _text(str(name))}),
+        "parentUUID": text(parent.uuid or parent.id),
+        **({} if name is None else {"profile": text(str(name))}),
         **_common(parent, inventory),
     }
     capacity = _capacity(device.memory_bytes, profile)
@@ -161,7 +162,7 @@ def _capacity(memory_bytes: int | None, profile: mig.MigProfile | None) -> dict[
 
 
 def _identity(device: Device) -> dict[str, DeviceAttribute]:
-    return {"uuid": _text(device.uuid)} if device.uuid else {}
+    return {"uuid": text(device.uuid)} if device.uuid else {}
 
 
 def _common(device: Device, inventory: Inventory) -> dict[str, DeviceAttribute]:
@@ -173,7 +174,7 @@ def _common(device: Device, inventory: Inventory) -> dict[str, DeviceAttribute]:
         "resource.kubernetes.io/pciBusID": device.pci_address,
         "resource.kubernetes.io/pcieRoot": device.pcie_root,
     }
-    attributes = {name: _text(value) for name, value in known.items() if value}
+    attributes = {name: text(value) for name, value in known.items() if value}
     versions = {
         "cudaComputeCapability": device.compute_capability,
         "driverVersion": inventory.driver_version,
@@ -196,7 +197,8 @@ def _padded(version: str) -> str:
     return ".".join(str(int(number)) for number in [*numbers, "0", "0"][:3])
 
 
-def _text(value: str) -> DeviceAttribute:
+def text(value: str) -> DeviceAttribute:
+    """A string attribute, cut to what an API server takes."""
     return DeviceAttribute(string=value.encode()[:_LONGEST_VALUE].decode(errors="ignore"))
 
 
@@ -215,7 +217,13 @@ def _tables() -> Mapping[str, str]:
 
 
 def _minor(device: Device) -> object:
-    return device.attributes.get("minor", device.index or 0)
+    """The minor number, else the index, else what tells the device apart from all others."""
+    if "minor" in device.attributes:
+        return device.attributes["minor"]
+    numbers = [found[1] for node in device.device_nodes if (found := _NODE.search(node))]
+    if numbers:
+        return numbers[0]
+    return _plain(device.uuid or device.id) if device.index is None else device.index
 
 
 def _minor_attribute(device: Device) -> dict[str, str | int | bool]:

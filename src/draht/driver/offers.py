@@ -25,6 +25,9 @@ __all__ = ["DRIVERS", "MachineOffer", "offer"]
 DRIVERS: Final = (nvidia.DRIVER, amd.DRIVER, network.DRIVER)
 """The drivers whose devices an inventory can have, in the order in which they are published."""
 
+_OTHER_USERS: Final = frozenset({"nouveau", "pci-stub", "vfio-pci", "xen-pciback"})
+"""Kernel drivers under which a GPU isn't there for containers."""
+
 _Entry = tuple[WireDevice, Device]
 
 
@@ -69,7 +72,7 @@ def offer(
     groups: list[list[_Entry]] = []
     counter_sets: list[CounterSet] = []
     for device in inventory.devices:
-        if device.id in without:
+        if device.id in without or device.attributes.get("driver") in _OTHER_USERS:
             continue
         if driver == nvidia.DRIVER and device.kind == "gpu" and device.vendor == "nvidia":
             group, sets = _nvidia(device, inventory, partitions=partitions, shares=shares)
