@@ -1,4 +1,4 @@
-"""``draht ps``: who holds which GPU, who waits, and what happened."""
+"""``draht ps``: who holds which GPU, which are prepared for pods, who waits, and what happened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _short(container: str) -> str:
 @output_option("table", "json", "yaml")
 @click.option("--audit", "audit_trail", is_flag=True, help="Show what happened to holds, oldest first.")
 def ps(output: str, audit_trail: bool) -> None:
-    """Show who holds which GPU on this machine, and who waits.
+    """Show who holds which GPU on this machine, which are prepared for pods, and who waits.
 
     Reconciles with the engines first. Who may only read the database sees what it says without that.
     """
@@ -71,6 +71,19 @@ def ps(output: str, audit_trail: bool) -> None:
         for hold in found.holds
     ]
     click.echo(table(("HOLD", "STATE", "DEVICES", "MACHINE", "ENGINE", "CONTAINER", "USER", "SINCE", "COMMAND"), holds))
+    if found.claims:
+        prepared = [
+            (
+                f"{claim.namespace}/{claim.name}",
+                claim.state,
+                in_short(claim.devices),
+                claim.driver,
+                claim.uid,
+                claim.since,
+            )
+            for claim in found.claims
+        ]
+        click.echo("\n" + table(("CLAIM", "STATE", "DEVICES", "DRIVER", "UID", "SINCE"), prepared))
     if found.waiting:
         waiting = [
             (ticket.ticket, ticket.wanted, ticket.user, ticket.since, ticket.until, one_line(ticket.command))

@@ -14,7 +14,7 @@ __all__ = ["release"]
 )
 def release(hold: str, force: bool) -> None:
     """Stop and remove the container of a hold, then free its devices. ID is the hold's, or its beginning."""
-    from draht.driver import holds
+    from draht.driver import claims, holds
     from draht.host.local import local_host
     from draht.host.release import find
     from draht.host.release import release as release_hold
@@ -23,6 +23,6 @@ def release(hold: str, force: bool) -> None:
     host = local_host(lambda text: click.echo(text, err=True))
     state = settle(host)
     with host.database.reading() as tx:
-        found = find(holds.all_holds(tx), hold)
+        found = find(holds.all_holds(tx), hold, claims.all_claims(tx))
     release_hold(host, found, state, force=force)
     click.echo(f"{found.id}: {holds.in_short(device.label for device in found.devices)} free")

@@ -88,6 +88,8 @@ class ClaimFiles:
         name = file_name(self.driver, uid)
         for path in {self.spec(uid), *(Path(path) for path in files if Path(path).name == name)}:
             with _failures(path, "removed"), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                # A read-only file system refuses to remove even what isn't there.
+                path.lstat()
                 path.unlink()
 
     def remove_metadata(self, uid: str, files: Iterable[str] = ()) -> None:

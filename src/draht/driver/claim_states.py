@@ -173,6 +173,11 @@ class ClaimStates:
     def _intact(self, row: Claim) -> bool:
         return row.answer is not None and row.boot_id == self._boot and self.files.intact(row.files)
 
+    def knows(self, uid: str) -> bool:
+        """Whether there is a row of the claim, in whatever state."""
+        with self.database.reading() as tx:
+            return claims.find(tx, uid, self.driver.name) is not None
+
     def unprepare(self, uid: str, why: str = "unprepared") -> None:
         """From whatever state the claim is in to nothing; an unknown claim may still have files."""
         with self.transaction() as tx:

@@ -31,6 +31,7 @@ __all__ = [
     "find",
     "holders",
     "insert",
+    "keys",
     "set_answer",
     "set_prepared",
     "set_unpreparing",
@@ -75,6 +76,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """The claim for people: ``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def units(self) -> frozenset[str]:
+        """What its devices occupy."""
+        return frozenset(unit for device in self.devices for unit in device.units)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -152,6 +158,11 @@ def all_claims(tx: Transaction, driver: str | None = None) -> list[Claim]:
         f"{_SELECT} WHERE ? IS NULL OR driver = ? ORDER BY since, uid, driver", (driver, driver)
     )
     return [_claim(row) for row in rows]
+
+
+def keys(tx: Transaction) -> set[tuple[str, str]]:
+    """(UID, driver) of all claims."""
+    return set(tx.connection.execute("SELECT uid, driver FROM claims"))
 
 
 def set_prepared(tx: Transaction, answer: PreparedClaim, files: Mapping[str, str], *, boot_id: str) -> bool:

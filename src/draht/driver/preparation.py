@@ -18,7 +18,7 @@ from draht.driver.claim_files import ClaimFiles
 from draht.driver.claim_lock import claim_lock, locked_uids
 from draht.driver.claim_states import ClaimStates
 from draht.driver.database import Database
-from draht.driver.errors import ClaimBusyError, PlacesError, StateError
+from draht.driver.errors import ClaimBusyError, ClaimError, PlacesError, StateError
 from draht.driver.framework import Driver, Offer
 from draht.driver.prepared import Places, PreparedClaim, PreparedDevice, Recovered
 from draht.driver.process import boot_id
@@ -90,8 +90,13 @@ class Preparer:
         """
         uid = claim.metadata.uid
         allocated.check_uid(uid)
-        with self._lock(uid):
-            return self._states.after_loss(lambda: self._states.prepare(claim))
+        with self._lock(uid) as forget:
+            try:
+                return self._states.after_loss(lambda: self._states.prepare(claim))
+            except ClaimError:
+                if not self._states.knows(uid):
+                    forget()
+                raise
 
     def unprepare(self, uid: str) -> None:
         """Undo `prepare`, with what the database has; an unknown claim is a success.

@@ -54,7 +54,7 @@ def adopt(database: Database, directories: Iterable[Path], *, driver: str | None
     if not candidates:
         return found
     with database.transaction() as tx:
-        known = {(claim.record.uid, claim.record.driver) for claim in claims.all_claims(tx, driver)}
+        known = claims.keys(tx)
     for path, of, uid in candidates:
         if (uid, of) in known:
             continue

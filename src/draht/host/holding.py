@@ -109,6 +109,8 @@ def hold(host: Host, wanted: Wanted, info: EngineInfo) -> Held:
             host.say(f"warning: {problem}")
         if state.adopted:
             host.say(f"note: {len(state.adopted)} running containers got back the holds the database had lost")
+        if state.claims:
+            host.say(f"note: read from CDI specs, since the database had lost them: {', '.join(state.claims)}")
         return state.point
 
     taken, choice = acquire(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from draht import cdi
-from draht.driver import holds
+from draht.driver import claims, holds
 from draht.driver.database import FILE, Database
 from draht.driver.errors import StateError
 from draht.hardware import simulated
@@ -192,8 +192,9 @@ def _machine_holds(directory: Path, machine: Path = MACHINE_STATE) -> dict[str, 
         return {}
     try:
         with Database(machine).reading() as tx:
-            users = {hold.id: hold.user for hold in holds.all_holds(tx)}
-            return {unit: f"{users[of]} ({of} in {machine})" for unit, of in holds.held_units(tx).items()}
+            names = {hold.id: f"{hold.user} ({hold.id} in {machine})" for hold in holds.all_holds(tx)}
+            names |= {one.record.uid: f"claim {one.record.title} ({machine})" for one in claims.all_claims(tx)}
+            return {unit: names[of] for unit, of in holds.held_units(tx).items()}
     except StateError:
         # Not for us to read: then engines and open device files are all there is to see.
         return {}

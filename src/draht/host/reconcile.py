@@ -14,6 +14,8 @@ A hold follows the container. The rules, and why they are safe without a lock du
 - Who chooses has reconciled before, and the database has lost nothing since (`audit.continues`): otherwise again.
 - Created or ended containers without a row whose starter is dead, and specs without a row, are left-overs and removed.
   Their hold was inserted before they were made, so a missing row means that it was freed.
+- Claims of pods are the node agent's. Only those that the database has lost are read again from their CDI specs, so
+  that their devices don't look free.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from pathlib import Path
 import msgspec
 
 from draht.api.errors import DrahtError
-from draht.driver import audit, holds, waiting
+from draht.driver import audit, holds, recovery, waiting
 from draht.driver.database import Database
 from draht.driver.errors import HeldError
 from draht.driver.holds import HeldDevice, Hold
@@ -71,6 +73,7 @@ class Reconciled:
         listed: Everything the engines listed; engines that couldn't be asked are missing.
         problems: What couldn't be settled, one sentence each.
         adopted: Holds that were rebuilt from running containers.
+        claims: Claims of pods that were read again from their CDI specs, for people.
         point: The database before the engines were asked; while it continues from there, no hold is missing.
     """
 
@@ -78,6 +81,7 @@ class Reconciled:
     listed: dict[str, list[Container]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     adopted: list[str] = field(default_factory=list)
+    claims: list[str] = field(default_factory=list)
     point: audit.Point | None = None
 
 
@@ -90,6 +94,9 @@ def reconcile(
         StateError: The database can't be used.
     """
     found = Reconciled()
+    lost = recovery.adopt(database, cdi_directories)
+    found.claims = [f"claim {record.title}" for record in lost.claims]
+    found.problems += lost.problems
     with database.transaction() as tx:
         waiting.expire(tx, judge=judge)
         known, found.point = holds.all_holds(tx), audit.point(tx)
@@ -270,7 +277,7 @@ def _adopt(database: Database, container: Container, paths: Iterable[str], found
                 audit.record(tx, "conflict", hold.id, f"container {container.name} runs with devices held by others")
             found.containers[hold.id] = container
             found.problems.append(
-                f"container {container.name} ({container.engine}) runs with devices that another hold has; stop it"
+                f"container {container.name} ({container.engine}) runs with devices of another hold or a claim; stop it"
             )
             return
     found.adopted.append(hold.id)

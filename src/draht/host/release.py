@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from draht.driver import audit, holds
+from draht.driver.claims import Claim
 from draht.driver.holds import Hold
 from draht.host.engine import EngineError
 from draht.host.errors import NotOwnerError, SelectionError
@@ -16,11 +17,16 @@ from draht.host.reconcile import Reconciled, end
 __all__ = ["find", "release"]
 
 
-def find(held: Sequence[Hold], text: str) -> Hold:
+def find(held: Sequence[Hold], text: str, claims: Sequence[Claim] = ()) -> Hold:
     """The hold with that id, or the only one whose id or container begins with it.
 
+    Args:
+        held: All holds.
+        text: What somebody wrote.
+        claims: Claims of pods, to say what to do if one of them is meant.
+
     Raises:
-        SelectionError: There is none, or several.
+        SelectionError: There is none, or several; or it is a claim.
     """
     found = [hold for hold in held if hold.id == text] or [
         hold for hold in held if text and (hold.id.startswith(text) or (hold.container or "").startswith(text))
@@ -30,6 +36,14 @@ def find(held: Sequence[Hold], text: str) -> Hold:
     if found:
         names = ", ".join(hold.id for hold in found)
         raise SelectionError(f"`{text}` means {len(found)} holds: {names}", hint="write more of the id")
+    for claim in claims:
+        record = claim.record
+        if text in (record.title, record.name) or (text and record.uid.startswith(text)):
+            raise SelectionError(
+                f"`{text}` is claim {record.title}, which was prepared for a pod",
+                hint="it ends with its pod: "
+                f"`kubectl describe resourceclaim -n {record.namespace} {record.name}` shows which that is",
+            )
     names = ", ".join(hold.id for hold in held[:8])
     raise SelectionError(f"there is no hold `{text}`", hint=f"there are {names}" if names else "nothing is held")
 

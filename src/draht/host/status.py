@@ -6,14 +6,25 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from draht.driver import audit, holds, waiting
+from draht.driver import audit, claims, holds, waiting
 from draht.driver.database import Database
 from draht.hardware.inventory import Inventory
 from draht.host.order import Host
 from draht.host.reconcile import Reconciled, reconcile
 from draht.host.selection import label
 
-__all__ = ["AuditEntry", "Held", "Outside", "Status", "Waiting", "settle", "status", "trail", "used_outside"]
+__all__ = [
+    "AuditEntry",
+    "Held",
+    "Outside",
+    "PreparedFor",
+    "Status",
+    "Waiting",
+    "settle",
+    "status",
+    "trail",
+    "used_outside",
+]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -34,6 +45,23 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     container: str | None
     user: str
     command: tuple[str, ...]
+    since: str
+
+
+class PreparedFor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One claim of a pod as it is shown.
+
+    Attributes:
+        state: ``preparing``, ``prepared`` or ``unpreparing``.
+        since: RFC 3339.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    driver: str
+    state: str
+    devices: tuple[str, ...]
     since: str
 
 
@@ -72,6 +100,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     database: str
     holds: tuple[Held, ...] = ()
+    claims: tuple[PreparedFor, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     outside: tuple[Outside, ...] = ()
     problems: tuple[str, ...] = ()
@@ -84,6 +113,8 @@ def settle(host: Host) -> Reconciled:
         host.say(f"warning: {problem}")
     if state.adopted:
         host.say(f"note: {len(state.adopted)} running containers got back the holds the database had lost")
+    if state.claims:
+        host.say(f"note: read from CDI specs, since the database had lost them: {', '.join(state.claims)}")
     return state
 
 
@@ -108,7 +139,7 @@ def status(database: Database, *, outside: tuple[Outside, ...] = (), problems: t
     if not database.path.exists():
         return Status(database=str(database.path), outside=outside, problems=problems)
     with database.reading() as tx:
-        held, tickets = holds.all_holds(tx), waiting.tickets(tx)
+        held, tickets, prepared = holds.all_holds(tx), waiting.tickets(tx), claims.all_claims(tx)
     return Status(
         database=str(database.path),
         holds=tuple(
@@ -126,6 +157,18 @@ def status(database: Database, *, outside: tuple[Outside, ...] = (), problems: t
                 since=_time(hold.since),
             )
             for hold in held
+        ),
+        claims=tuple(
+            PreparedFor(
+                namespace=claim.record.namespace,
+                name=claim.record.name,
+                uid=claim.record.uid,
+                driver=claim.record.driver,
+                state=claim.state,
+                devices=claim.record.labels,
+                since=_time(claim.record.since),
+            )
+            for claim in prepared
         ),
         waiting=tuple(
             Waiting(

@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draht.driver import audit, holds, waiting
+from draht.driver import audit, claims, holds, waiting
+from draht.driver.claims import Claim
 from draht.driver.database import Database
 from draht.driver.errors import StateError, StateLostError
 from draht.driver.holds import HeldDevice, Hold
@@ -81,6 +82,7 @@ class _Look:
     before: list[Ticket] = field(default_factory=list)
     blocker: Ticket | None = None
     held: list[Hold] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
     outside: Mapping[str, str] = field(default_factory=dict)
 
@@ -168,7 +170,7 @@ def _look(attempt: Attempt, wanted: Sequence[Demand], ticket: Ticket | None, sin
                 waiting.withdraw(tx, ticket, f"served with hold {hold.id}")
             look.hold, look.choice = hold, choice
             return look
-        look.held = holds.all_holds(tx)
+        look.held, look.claims = holds.all_holds(tx), claims.all_claims(tx)
         if ticket is None and attempt.wait > 0:
             until = None if math.isinf(attempt.wait) else tx.now + attempt.wait
             look.ticket = waiting.draw(tx, wanted, command=attempt.command, user=attempt.user, deadline=until)
@@ -233,6 +235,7 @@ def _situation(attempt: Attempt, look: _Look) -> str:
     candidates = [device for device in attempt.inventory.devices if device.units & relevant]
     free = [device for device in candidates if not device.units & (look.taken.keys() | look.outside.keys())]
     parts = [_holder(hold) for hold in look.held if _has_any(hold, look, relevant)]
+    parts += [_claimant(claim, candidates) for claim in look.claims if not relevant.isdisjoint(claim.record.units)]
     by_use: dict[str, list[Device]] = {}
     for device in candidates:
         for use in {look.outside[unit] for unit in device.units if unit in look.outside and unit not in look.taken}:
@@ -251,6 +254,12 @@ def _holder(hold: Hold) -> str:
     command = holds.one_line(hold.command)
     command = f", {command[:40]}{'…' if len(command) > 40 else ''}"
     return f"{names} held by {hold.user} since {moment(hold.since)} ({hold.id}, {hold.engine}{command})"
+
+
+def _claimant(claim: Claim, candidates: Sequence[Device]) -> str:
+    record = claim.record
+    names = holds.in_short(label(device) for device in candidates if not device.units.isdisjoint(record.units))
+    return f"{names} prepared for claim {record.title} since {moment(record.since)}"
 
 
 def held_devices(choice: Choice) -> tuple[HeldDevice, ...]:
