@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import cluster_programs
-from cluster import images, kubeconfig, leftovers, place, ports
+from cluster import images, kubeconfig, leftovers, limits, place, ports
 from cluster.certificates import Pair
 from cluster.component import Component
 from cluster.control_plane import START_PATIENCE, ControlPlane, Ports
@@ -123,6 +123,7 @@ class Cluster:
             place.write_record(directory, facts, outlives=outlives)
             try:
                 if nodes:
+                    limits.raise_inotify_instances()
                     with place.locked("network"):
                         network = Network.choose(directory)
                         network.make(nodes)

@@ -89,8 +89,7 @@ class Space:
             (pretended / str(number)).write_text(f"{value}\n")
             inside.append(f"mount --bind {pretended}/{number} /proc/sys/{setting}")
         outside.append(f"exec unshare --mount --cgroup --propagation slave sh {self._inside}")
-        # The path in its arguments is what leftovers are found by.
-        inside += [f"touch {self._ready}", f"exec tail -f {self._ready}"]
+        inside += [f"touch {self._ready}", "exec sleep infinity"]
         self._script.write_text("\n".join(outside) + "\n")
         self._inside.write_text("\n".join(inside) + "\n")
         self.holder.start()
