@@ -85,16 +85,18 @@ class Resource:
     topology: dict[str, list[int]] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    stream: Any = None
 
     async def watch(self) -> None:
         """Read the list of devices until the plugin goes."""
-        stream = self.channel.unary_stream(
+        list_and_watch = self.channel.unary_stream(
             "/v1beta1.DevicePlugin/ListAndWatch",
             request_serializer=device_plugin_pb2.Empty.SerializeToString,
             response_deserializer=device_plugin_pb2.ListAndWatchResponse.FromString,
-        )(device_plugin_pb2.Empty())
+        )
+        self.stream = list_and_watch(device_plugin_pb2.Empty())
         with contextlib.suppress(grpc.RpcError):
-            async for message in stream:
+            async for message in self.stream:
                 self.topology = {each.ID: [node.ID for node in each.topology.nodes] for each in message.devices}
                 self._add({each.ID: each.health for each in message.devices})
         self._add({})

@@ -208,7 +208,7 @@ def test_a_kubelet_that_lost_the_stream_is_told_again(root: Path) -> None:
     async def test(kubelet: FakeKubelet, _ours: DevicePlugin) -> None:
         resource = await kubelet.resource(RESOURCE)
         await resource.until(HEALTHY)
-        await resource.channel.close()
+        resource.stream.cancel()
         await eventually(lambda: kubelet.registrations == [RESOURCE] * 2)
         await kubelet.resources[RESOURCE].until(HEALTHY)
 

@@ -350,7 +350,7 @@ def test_long_names_get_shorter_sockets(root: Path, length: int) -> None:
         async with FakeKubelet(root) as kubelet, plugin(root, driver=driver, instance="1") as ours:
             found = await kubelet.plugin(driver)
             assert len(str(found.socket)) <= LONGEST_PATH
-            assert ours.registered
+            await ours.wait_until_registered()
 
     asyncio.run(main())
 

@@ -91,7 +91,9 @@ async def _ask(socket: Path, patience: float) -> RegisteredPlugin | None:
         call = get_info(InfoRequest(), timeout=patience)
         try:
             info = await call
-            trailing = dict(await call.trailing_metadata() or ())
+            trailing = await call.trailing_metadata() or ()
         except grpc.RpcError:
             return None
-    return RegisteredPlugin(socket, info.type, info.name, Path(info.endpoint), str(trailing.get(VERSION_KEY, "")))
+    # Not a dict of it: releases of grpcio differ in what iterating over metadata as a mapping gives.
+    version = next((str(value) for key, value in trailing if key == VERSION_KEY), "")
+    return RegisteredPlugin(socket, info.type, info.name, Path(info.endpoint), version)
