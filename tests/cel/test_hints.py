@@ -103,7 +103,8 @@ def test_every_mistake_is_shown_with_its_hint(text: str) -> None:
 
 EVALUATION_HINTS = [
     ('device.attributes["gpu.example.com"].mode == "x"', ".?mode.orValue("),
-    ('device.capacity["gpu.example.com"].mem.isInteger()', 'has(device.attributes["<domain>"].mem)'),
+    ('device.capacity["gpu.example.com"].mem.isInteger()', 'has(device.capacity["gpu.example.com"].mem)'),
+    ('device.attributes["gpu.exmaple.com"].model == "x"', 'did you mean device.attributes["gpu.example.com"].model?'),
     ('device.attributes["gpu.example.com"].driver >= "1.2.0"', '.compareTo(semver("1.2.3"))'),
     ('device.attributes["gpu.example.com"].driver == "1.2.3"', '.compareTo(semver("1.2.3"))'),
     ('device.attributes["gpu.example.com"].model > 3', "convert one with string()"),

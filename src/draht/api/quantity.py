@@ -87,6 +87,15 @@ class Quantity:
         return _cached(text) if len(text) <= _CACHED_LENGTH else _make(*parse(text))
 
     @classmethod
+    def unshared(cls, text: str) -> Quantity:
+        """Read a text into an object of its own, for languages in which amounts have an identity.
+
+        Raises:
+            QuantityError: It is no quantity.
+        """
+        return _make(*parse(text))
+
+    @classmethod
     def of(cls, value: int, family: Format = Format.DECIMAL_SI, *, scale: int = 0) -> Quantity:
         """The amount ``value * 10**scale``; upstream's ``NewQuantity``, ``NewMilliQuantity`` and ``NewScaledQuantity``.
 

@@ -19,6 +19,7 @@ __all__ = [
     "after_operand",
     "at_run_time",
     "instead_of_operand",
+    "missing_key",
     "no_fields",
     "no_overload",
     "unknown_field",
@@ -271,6 +272,23 @@ def _without_domain(operand: Expr) -> str | None:
 # Evaluation
 
 
+def missing_key(table: str, domain: str, name: str, elsewhere: str | None) -> str:
+    """An attribute or capacity that a device doesn't have.
+
+    Args:
+        table: ``attributes`` or ``capacity``.
+        domain: The domain that was asked for.
+        name: The name in it.
+        elsewhere: Another domain in which the device has something of that name.
+    """
+    if elsewhere is not None:
+        return f'did you mean device.{table}["{elsewhere}"].{name}?'
+    return (
+        f'not every device has it: ask first with has(device.{table}["{domain}"].{name}) && …, '
+        f"or read it with .?{name}.orValue(…)"
+    )
+
+
 def at_run_time(kind: str, message: str) -> str | None:
     """An expression that was compiled and met a value it can't go on with.
 
@@ -282,10 +300,7 @@ def at_run_time(kind: str, message: str) -> str | None:
         name = message.rpartition(": ")[2].strip("'\"")
         if not name.isidentifier():
             name = "name"
-        return (
-            f'not every device has it: ask first with has(device.attributes["<domain>"].{name}) && …, '
-            f"or read it with .?{name}.orValue(…)"
-        )
+        return missing_key("attributes", "<domain>", name, None)
     if kind == "no-such-overload":
         if "kubernetes.Semver" in message:
             return 'a version is compared with .compareTo(semver("1.2.3"))'

@@ -11,6 +11,7 @@ price isn't known to stay below the limit.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +41,7 @@ from draht.cel.messages import message
 from draht.cel.reference import Checked, Reference
 from draht.cel.tracking import ATTRIBUTE, LIST_COST, MAP_COST, STRUCT_COST, Meter
 from draht.cel.types import Type
-from draht.cel.values import MISSING, Optional
+from draht.cel.values import MISSING, Optional, is_by_identity
 from draht.cel.walk import children, descendants, finish
 
 __all__ = ["Program"]
@@ -171,6 +172,8 @@ class _Compiler:
         self._constants = constants
         self._metered = metered
         self._framed = metered or _has_loops(checked.expr)
+        # Values that are keys by identity are made anew by each call there.
+        self._keyed = _makes_keys(checked.expr)
         self._scope: dict[str, Closure] = {}
         self.slots = _FIRST_SLOT
 
@@ -329,10 +332,10 @@ class _Compiler:
         if self._metered:
             return _Code(self._metered_call(call, name, overloads, candidates, arguments), height)
         if known:
-            try:
-                return replace(_constant(call(*constants)), height=height, early=False)
-            except EvaluationError:
-                pass
+            with contextlib.suppress(EvaluationError):
+                value = call(*constants)
+                if not (self._keyed and is_by_identity(type(value))):
+                    return replace(_constant(value), height=height, early=False)
         return _Code(_called(name, call, arguments, stops=_stops(overloads, candidates, len(arguments))), height)
 
     def _metered_call(
@@ -450,6 +453,12 @@ def _called(name: str, call: Callable[..., Any], arguments: Sequence[_Code], *, 
         if short is not None:
             return short
     return closures_logic.call(call, [argument.run for argument in arguments], stops=stops)
+
+
+def _makes_keys(expr: Expr) -> bool:
+    """Whether it makes a map of which a key is computed."""
+    maps = (node for node in descendants(expr) if isinstance(node, MapLiteral))
+    return any(not isinstance(entry.key, Literal) for each in maps for entry in each.entries)
 
 
 def _has_loops(expr: Expr) -> bool:

@@ -23,7 +23,7 @@ from draht.cel.depth import SHALLOW, run_deep
 from draht.cel.device import Device, Features, device_environment, input_size, value_type
 from draht.cel.errors import CompileError, EvaluationError, Issue
 from draht.cel.folding import fold
-from draht.cel.hints import at_run_time
+from draht.cel.hints import at_run_time, missing_key
 from draht.cel.mentions import Mentions, mentions_of
 from draht.cel.parser import parse
 from draht.cel.program import Program
@@ -32,7 +32,7 @@ from draht.cel.sizes import Cost
 from draht.cel.source import Source
 from draht.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from draht.cel.validators import validate
-from draht.cel.values import SEMVER, Optional, type_name
+from draht.cel.values import SEMVER, Map, Optional, type_name
 
 __all__ = ["MAX_COST", "DerivedAttribute", "Selector", "compile_derived", "compile_selector", "unwrapped"]
 
@@ -118,7 +118,7 @@ class Selector(_Expression):
         try:
             value = self._run(device)
         except EvaluationError as error:
-            error.hint = error.hint or at_run_time(error.kind, error.message)
+            error.hint = error.hint or self._hint(error, device)
             return error
         except RecursionError:
             # The caller stands deep in its own stack.
@@ -126,6 +126,17 @@ class Selector(_Expression):
         if value is True or value is False:
             return value
         return _answer(value)
+
+    def _hint(self, error: EvaluationError, device: Device) -> str | None:
+        """What to do about an error, for somebody who sees this device."""
+        if error.kind == "no-such-key":
+            for key in sorted(self.mentions.keys):
+                domains = device.entries[key.map]
+                if key.whole or key.id not in error.message or _has(domains.entries.get(key.domain), key.id):
+                    continue
+                other = next((domain for domain, inner in domains.items() if _has(inner, key.id)), None)
+                return missing_key(key.map, key.domain, key.id, other)
+        return at_run_time(error.kind, error.message)
 
     def measure(self, device: Device, limit: int = MAX_COST) -> tuple[Any, int]:
         """The answer for a device, or the error, and what the evaluation cost."""
@@ -187,6 +198,10 @@ class DerivedAttribute(_Expression):
 
     def __repr__(self) -> str:
         return f"DerivedAttribute({self.text!r})"
+
+
+def _has(domain: Any, name: str) -> bool:
+    return isinstance(domain, Map) and name in domain.entries
 
 
 def _answer(value: Any) -> bool | EvaluationError:

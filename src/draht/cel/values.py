@@ -13,7 +13,7 @@ a type                `draht.cel.types.Type`
 optional              `Optional`
 Quantity, Semver      `draht.api.quantity.Quantity`, `draht.api.semver.Version`
 of a library          a class with the attribute ``cel_type``; its ``==`` is CEL's among values of that class;
-                      with ``cel_unhashable`` if it can't be a key
+                      with ``cel_unhashable`` if it can't be a key, ``cel_by_identity`` if equal ones are other keys
 ====================  ==========================================================
 
 Equality and order are those of cel-go v0.29.2 (``common/types``), with what may surprise: numbers of different types
@@ -64,6 +64,7 @@ __all__ = [
     "compare",
     "contains",
     "equal",
+    "is_by_identity",
     "key_of",
     "no_such_overload",
     "not_equal",
@@ -273,7 +274,12 @@ def key_of(value: Any) -> Any:
     if getattr(kind, "cel_unhashable", False):
         raise AbortError(f"a value of type {type_name(value)} can't be a key")
     # The key keeps the value alive, so the id stays its own.
-    return _Key(kind, id(value) if kind in _BY_IDENTITY or kind.__hash__ is None else value, value)
+    return _Key(kind, id(value) if is_by_identity(kind) or kind.__hash__ is None else value, value)
+
+
+def is_by_identity(kind: type) -> bool:
+    """Whether two values of a type are two keys, even if they are equal: pointers upstream."""
+    return kind in _BY_IDENTITY or getattr(kind, "cel_by_identity", False)
 
 
 _TYPES: Final[dict[type, Type]] = {

@@ -21,7 +21,8 @@ __all__ = ["LIBRARY"]
 
 def _quantity(text: str) -> Quantity:
     try:
-        return Quantity(text)
+        # As a key of a map each one is another, even if it is equal.
+        return Quantity.unshared(text)
     except QuantityError as error:
         raise EvaluationError(error.message, hint=error.hint) from None
 

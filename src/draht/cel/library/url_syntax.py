@@ -50,6 +50,7 @@ class URL:
     """A URL in its parts; equal to another that is written the same."""
 
     cel_type: ClassVar[Type] = URL_TYPE
+    cel_by_identity: ClassVar[bool] = True
 
     scheme: bytes = b""
     opaque: bytes = b""
