@@ -143,7 +143,7 @@ class FakeApiServer:
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.authorize = authorize
-        self.page_limit = 0
+        self.refusing = False
         self._tls = tls
         self._pages: dict[str, tuple[int, list[Object]]] = {}
         self._changed = asyncio.Condition()
@@ -165,7 +165,7 @@ class FakeApiServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Listen, on the same port as before."""
+        """Listen."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=1 << 24)
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -236,6 +236,8 @@ class FakeApiServer:
     # connections
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            return writer.transport.abort()
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -252,6 +254,7 @@ class FakeApiServer:
             self._writers.discard(writer)
             self._tasks.discard(task)
             writer.transport.abort()
+        return None
 
     def _fault(self, request: Request) -> Fault | None:
         for fault in self.faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -212,6 +213,17 @@ def test_causes_name_their_fields() -> None:
     assert [(cause.field, cause.reason) for cause in error.causes] == [
         ("spec.devices.requests[0].exactly.count", "FieldValueInvalid")
     ]
+
+
+def test_an_object_quoted_in_a_refusal_is_cut_out() -> None:
+    """Under strict field validation, servers quote all of the object before they say what is wrong with it."""
+    quoted = json.dumps(json.dumps({"a": "x" * 500}))
+    message = f'"" is invalid: patch: Invalid value: {quoted}: strict decoding error: unknown field "spec.nonsense"'
+    error = errors.status_error(422, json.dumps({"kind": "Status", "message": message}).encode())
+    assert (
+        error.message
+        == '"" is invalid: patch: Invalid value: "…": strict decoding error: unknown field "spec.nonsense"'
+    )
 
 
 HTML = {"Content-Type": "text/html"}

@@ -269,6 +269,23 @@ def test_a_server_that_never_lets_a_watch_go_on_is_listed_again() -> None:
     run(test)
 
 
+def test_a_server_that_was_set_back_is_listed_again() -> None:
+    """After a restore from a backup, a server takes a version that it hasn't reached, and says nothing."""
+
+    async def test(server: FakeApiServer) -> None:
+        async with following(server.address, inactivity=0.1) as reflector:
+            await reflector.synced()
+            server.version = 50
+            server.history.clear()
+            server.objects.clear()
+            server.put("resourceslices", slice_of("from the backup"))
+            server.cut()
+            await until(lambda: same(reflector, server))
+            assert reflector.counters.relists >= 1
+
+    run(test)
+
+
 def test_bookmarks_carry_a_quiet_watch_over_a_compaction() -> None:
     """With a bookmark, a watch goes on where without one it would have to list again."""
 
@@ -452,9 +469,10 @@ async def disturb(server: FakeApiServer, source: random.Random, cut: Callable[[]
         case 4:
             server.cut()
         case 5 if source.random() < 0.3:
-            await server.stop()
+            server.refusing = True
+            server.cut()
             await asyncio.sleep(0.02)
-            await server.start()
+            server.refusing = False
         case 6:
             server.bookmark("resourceslices")
         case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -204,7 +204,7 @@ class Client:
         field_selector: str = "",
         bookmarks: bool = True,
         silence: float = 90.0,
-    ) -> AsyncIterator[Event[T]]:
+    ) -> AsyncGenerator[Event[T], None]:
         """What happens after a moment, until the server ends the watch, which it does every few minutes.
 
         The first event is a bookmark of the moment itself: the server has begun to answer.
@@ -240,7 +240,7 @@ class Client:
         try:
             async with (
                 self._transport.lines(call, silence=silence, longest=seconds + _GRACE) as lines,
-                aclosing(cast("Any", lines)),
+                aclosing(lines),
             ):
                 yield Event("bookmark", None, ("", ""), resource_version)
                 async for line in lines:
@@ -363,7 +363,8 @@ class Client:
                 operations.insert(0, {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version})
             body = msgspec.json.encode(operations)
         else:
-            body = codec.encode_part(cast("T | Mapping[str, Any]", patch), resource_version)
+            part = cast("T | Mapping[str, Any]", patch)
+            body = codec.encode_part(part, resource_version, applied=type == "apply")
         if type == "apply" and force:
             query["force"] = "true"
         answer = await self._send(

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast
 import msgspec
 
 from draht.api.conversion import Version, from_v1, to_v1
+from draht.api.kinds import identity
 from draht.api.meta import ListMeta, Object
 from draht.api.reader import ServerError, read_list, read_object
 from draht.kube.errors import AnswerError, status_error
@@ -236,10 +237,22 @@ class Codec(Generic[T]):
             return msgspec.json.encode(from_v1(cast("Object", obj), cast("Version", self.version)))
         return msgspec.json.encode(obj)
 
-    def encode_part(self, part: T | Mapping[str, Any], resource_version: str | None) -> bytes:
-        """A merge patch or what is applied, perhaps bound to a version of the object."""
-        value: Mapping[str, Any] = part if isinstance(part, Mapping) else msgspec.json.decode(self.encode(part))
-        value = self._part(value) if isinstance(part, Mapping) else value
+    def encode_part(self, part: T | Mapping[str, Any], resource_version: str | None, *, applied: bool = False) -> bytes:
+        """A merge patch or what is applied, perhaps bound to a version of the object.
+
+        Args:
+            part: The part; what is applied has to say its kind, which is added where draht knows it.
+            resource_version: The version, or None.
+            applied: Whether this is for server-side apply.
+        """
+        value: Mapping[str, Any]
+        if not isinstance(part, Mapping):
+            value = msgspec.json.decode(self.encode(part))
+        elif applied and not self._untyped:
+            api_version, kind = identity(self._model)
+            value = {"apiVersion": api_version, "kind": kind, **self._part(part)}
+        else:
+            value = self._part(part)
         if resource_version is not None:
             metadata = {**(value.get("metadata") or {}), "resourceVersion": resource_version}
             value = {**value, "metadata": metadata}

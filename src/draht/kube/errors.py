@@ -5,6 +5,7 @@ Owns the classes and the way from a server's ``Status`` to one of them. The tree
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -148,6 +149,11 @@ _HINTS: dict[type[StatusError], str] = {
     TooManyRequestsError: "try again later",
 }
 
+_OWNED = "these fields belong to another manager: leave them out, or take them over with force"
+
+# Some refusals quote the whole object; what is wrong with it stands behind.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.){200,}"', re.DOTALL)
+
 
 def status_error(
     code: int, body: bytes, *, where: str | None = None, retry_after: float | None = None, content_type: str = ""
@@ -169,8 +175,9 @@ def status_error(
     causes = tuple(Cause(one.field, one.reason, one.message) for one in (details.causes if details else ()))
     if retry_after is None and details is not None and details.retry_after_seconds > 0:
         retry_after = float(details.retry_after_seconds)
-    message = status.message.strip() or _without_status(code, body, content_type)
+    message = _QUOTED.sub('"…"', status.message.strip()) or _without_status(code, body, content_type)
     error = _class_of(code, status.reason)
+    owned = any(cause.reason == "FieldManagerConflict" for cause in causes)
     return error(
         message,
         code=code,
@@ -178,7 +185,7 @@ def status_error(
         causes=causes,
         retry_after=retry_after,
         where=where,
-        hint=_HINTS.get(error),
+        hint=_OWNED if owned else _HINTS.get(error),
     )
 
 

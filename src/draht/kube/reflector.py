@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from draht.api.reader import ServerError
 from draht.kube.backoff import Backoff
@@ -37,6 +37,9 @@ T = TypeVar("T")
 _RESUMES: Final = 5
 """Refusals in a row to go on from a version after which a new list is made: the server may know it no more, as after a
 restore from a backup, without saying so."""
+_SILENCES: Final = 2
+"""Watches in a row without a word after which a new list is made: a server whose data was restored from a backup takes
+a version that it hasn't reached, and says nothing until it has (seen on 1.37.2)."""
 _SHORT: Final = 1.0
 """Seconds; a watch that ends sooner without a word counts as a failure, so that a broken server isn't flooded."""
 
@@ -115,6 +118,7 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._failures = 0
         self._refusals = 0
+        self._silences = 0
 
     @property
     def unreadable(self) -> Mapping[Key, ServerError]:
@@ -153,9 +157,9 @@ class Reflector(Generic[T]):
                 self._failed(error)
                 # A refused list doesn't count: there is nothing older to go back to.
                 self._refusals += isinstance(error, StatusError | AnswerError) and self._version is not None
-                if self._refusals >= _RESUMES:
+                if self._refusals >= _RESUMES or self._silences >= _SILENCES:
                     self._version = None
-                    self._refusals = 0
+                    self._refusals = self._silences = 0
             if self._failures:
                 await self._client.sleep(self._backoff.delay(self._failures, self._client.random))
 
@@ -173,6 +177,7 @@ class Reflector(Generic[T]):
     async def _watch(self, version: str) -> None:
         """Follow one watch to its end."""
         begun = self._client.clock()
+        told = False
         watch = self._client.watch(
             self.kind,
             resource_version=version,
@@ -182,21 +187,23 @@ class Reflector(Generic[T]):
             silence=self._inactivity,
         )
         try:
-            async with aclosing(cast("Any", watch)):
+            async with aclosing(watch):
                 # The first event says that the server has begun; that alone doesn't show that the watch works.
                 async for _ in watch:
                     self.counters.watches += 1
                     self.problem = None
                     break
                 async for event in watch:
-                    self._failures = self._refusals = 0
+                    self._failures = self._refusals = self._silences = 0
                     self._apply(event)
-                    begun = self._client.clock() - _SHORT
+                    told = True
         finally:
-            if self._client.clock() - begun >= _SHORT:
+            lasted = self._client.clock() - begun
+            if told or lasted >= _SHORT:
                 self._failures = 0
+            self._silences += not told and lasted >= self._inactivity
         # No failure by itself, but a server that ends every watch at once mustn't be flooded.
-        self._failures += self._client.clock() - begun < _SHORT
+        self._failures += not told and lasted < _SHORT
 
     def _failed(self, error: KubeError) -> None:
         self.problem = error

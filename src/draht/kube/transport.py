@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -154,7 +154,7 @@ class Transport:
             return await _body(answer, MAX_BODY)
 
     @asynccontextmanager
-    async def lines(self, call: Call, *, silence: float, longest: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def lines(self, call: Call, *, silence: float, longest: float) -> AsyncIterator[AsyncGenerator[bytes, None]]:
         """The lines of a streamed answer, as they come; nothing is tried again.
 
         Args:
@@ -251,7 +251,7 @@ async def _body(response: aiohttp.ClientResponse, most: int, *, cut: bool = Fals
     return b"".join(parts)
 
 
-async def _lines(response: aiohttp.ClientResponse, server: str) -> AsyncIterator[bytes]:
+async def _lines(response: aiohttp.ClientResponse, server: str) -> AsyncGenerator[bytes, None]:
     rest: list[bytes] = []
     size = 0
     try:
