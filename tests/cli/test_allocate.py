@@ -314,11 +314,34 @@ class TestBadInput:
         ]
 
     def test_an_object_without_a_name_has_its_place(self) -> None:
-        """``generateName`` is for a server."""
-        outcome = allocate(documents(SLICES, CLAIM.replace("name: pair", "generateName: pair-")))
+        """It is bad input, and hides no other."""
+        outcome = allocate(documents(SLICES, CLAIM.replace("name: pair", "labels: {a: b}")))
         assert outcome.status == 2
         assert outcome.stderr.startswith("error: <stdin>:")
         assert "a ResourceClaim has no name\nhint: write metadata.name" in outcome.stderr
+
+    def test_what_has_only_a_generated_name_is_numbered(self) -> None:
+        """A server would draw letters; the names are told once."""
+        claim = CLAIM.replace("name: pair", "generateName: pair-").replace("count: 2", "count: 1")
+        outcome = allocate(documents(SLICES, claim, claim))
+        assert outcome.status == 0
+        assert list(devices(outcome)) == ["default/pair-0", "default/pair-1"]
+        assert outcome.stderr == (
+            "note: ResourceClaim with generateName pair- is called pair-0, and 1 more are numbered likewise\n"
+        )
+
+    def test_an_extended_resource_that_no_class_stands_for_is_noted(self) -> None:
+        """It plays no part, and that isn't kept quiet; what a node offers, and the node's own resources, are."""
+        asks = "resources: {limits: {example.com/fpga: 1, cpu: 2, example.com/plugged: 1}}"
+        pods = PODS.replace("image: any}", f"image: any, {asks}}}")
+        node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {example.com/plugged: 4}}\n"
+        outcome = allocate(documents(SLICES, pods, node))
+        assert outcome.stderr.splitlines()[:2] == [
+            "note: 2 pods ask for example.com/fpga, for which no class stands; it isn't looked at",
+            "hint: a DeviceClass with extendedResourceName: example.com/fpga makes claims of it",
+        ]
+        assert "plugged" not in outcome.stderr
+        assert "cpu" not in outcome.stderr
 
     def test_a_reference_that_leads_nowhere_is_bad_input(self) -> None:
         """The other pods are placed."""

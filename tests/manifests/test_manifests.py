@@ -144,3 +144,12 @@ def test_every_reference_of_the_use_cases_leads_somewhere(case: str) -> None:
         its = pod_claims(each, found)
         for container in each.spec.containers:
             assert container_requests(each, container.name, its, found)
+
+
+def test_a_generated_name_is_one_that_nobody_has() -> None:
+    """Neither one that is written, wherever it stands, nor one that was made before; namespaces are apart."""
+    names = ["generateName: p-", "name: p-0", "generateName: p-", "generateName: p-, namespace: other"]
+    text = "---".join(
+        f"\napiVersion: v1\nkind: Pod\nmetadata: {{{name}}}\nspec: {{containers: []}}\n" for name in names
+    )
+    assert list(manifests(text).pods) == [("default", "p-1"), ("default", "p-0"), ("default", "p-2"), ("other", "p-0")]

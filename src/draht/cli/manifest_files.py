@@ -199,8 +199,28 @@ def manifests_of(
             raise error
         tell(error)
 
+    named: list[Object] = []
     objects = [*(each.object for each in places.values()), *others]
-    return Manifests.of(objects, classes=() if beside else device_classes(), refused=refused)
+    made = Manifests.of(objects, classes=() if beside else device_classes(), refused=refused, named=named.append)
+    if named:
+        first = named[0]
+        more = f", and {len(named) - 1} more are numbered likewise" if len(named) > 1 else ""
+        _tell(
+            f"{first.kind} with generateName {first.metadata.generate_name} is called {first.metadata.name}{more}",
+            None,
+            what="note",
+        )
+    return made
+
+
+def _tell_unserved(manifests: Manifests) -> None:
+    """Say which extended resources play no part, because nobody offers them as devices."""
+    from draht.manifests import unserved_resources
+
+    for resource, pods in unserved_resources(manifests).items():
+        who = f"Pod {pods[0]} asks" if len(pods) == 1 else f"{len(pods)} pods ask"
+        hint = f"a DeviceClass with extendedResourceName: {resource} makes claims of it"
+        _tell(f"{who} for {resource}, for which no class stands; it isn't looked at", hint, what="note")
 
 
 def _identity(obj: Object) -> tuple[str, str, str]:
@@ -249,6 +269,7 @@ def read_cluster(
     manifests = manifests_of(read.objects, tell=refused.append, beside=() if live is None else live.objects)
     for error in refused:
         _tell(str(error), error.hint)
+    _tell_unserved(manifests)
     settled: dict[tuple[str, str], str] = {}
     if live is not None:
         for sentence in live.missing:

@@ -13,10 +13,18 @@ Errors::
 
 from __future__ import annotations
 
-from draht.manifests.claims import PodClaim, pod_claims
+from draht.manifests.claims import PodClaim, pod_claims, unserved_resources
 from draht.manifests.containers import container_requests
 from draht.manifests.defaults import defaulted
 from draht.manifests.errors import ManifestError
 from draht.manifests.objects import Manifests
 
-__all__ = ["ManifestError", "Manifests", "PodClaim", "container_requests", "defaulted", "pod_claims"]
+__all__ = [
+    "ManifestError",
+    "Manifests",
+    "PodClaim",
+    "container_requests",
+    "defaulted",
+    "pod_claims",
+    "unserved_resources",
+]

@@ -84,6 +84,23 @@ def extended_resources(container: Container, manifests: Manifests) -> Iterator[t
             yield resource, device_class, amount.value()
 
 
+def unserved_resources(manifests: Manifests) -> dict[str, tuple[str, ...]]:
+    """Extended resources that no class stands for and no node offers, with the pods that ask for them."""
+    offered = {name for node in manifests.nodes.values() for name in (*node.status.capacity, *node.status.allocatable)}
+    found: dict[str, dict[str, None]] = {}
+    for (namespace, name), pod in manifests.pods.items():
+        for container in containers(pod):
+            for resource in {**container.resources.requests, **container.resources.limits}:
+                domain, slash, _ = resource.partition("/")
+                # Names without a domain, and those of Kubernetes, are the node's own resources.
+                own = not slash or domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
+                if resource in offered or (own and not resource.startswith(_IMPLICIT)):
+                    continue
+                if _class_of(resource, manifests) is None:
+                    found.setdefault(resource, {})[f"{namespace}/{name}"] = None
+    return {resource: tuple(pods) for resource, pods in found.items()}
+
+
 def _entry(pod: Pod, index: int, manifests: Manifests) -> PodClaim | None:
     entry = pod.spec.resource_claims[index]
     namespace = pod.metadata.namespace
