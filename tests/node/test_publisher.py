@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 
@@ -177,6 +178,21 @@ def test_a_write_without_an_answer_is_looked_up_before_it_is_repeated() -> None:
             publisher.set(offer(*many(3)))
             await settled(publisher)
             assert server.names_of_devices() == [many(3)]
+
+    run(test)
+
+
+def test_a_watch_that_is_stuck_is_passed_by_asking() -> None:
+    """Own writes that no watch shows are asked about after a while; a slice that is gone meanwhile comes back."""
+
+    async def test() -> None:
+        async with SliceServer() as server, publishing(server, replace(AT_ONCE, lag=0.05)) as publisher:
+            await until(lambda: any(request.verb == "watch" for request in server.requests))
+            server._tell = lambda *_: None  # type: ignore[method-assign]  # a watch that is stuck
+            publisher.set(offer(*many(3)))
+            await settled(publisher)
+            server.take(0)
+            await until(lambda: server.names_of_devices() == [many(3)])
 
     run(test)
 

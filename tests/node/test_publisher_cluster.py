@@ -243,3 +243,27 @@ def test_a_taint_gets_its_time_from_the_server_and_keeps_it(plane: Cluster) -> N
             assert third.spec.pool.generation == 1
 
     asyncio.run(test())
+
+
+def test_slices_that_a_starting_kubelet_wipes_come_back(cluster: Cluster) -> None:
+    """A real kubelet removes all slices of its node when it starts; the agent may be running all the time."""
+
+    async def test() -> None:
+        name = cluster.node_names[0]
+        async with Client(Config.load(kubeconfig=cluster.kubeconfig)) as client, publishing(client, name) as publisher:
+            publisher.set(offer(*many(70)))
+            await settled(publisher)
+            before = {each.metadata.uid for each in await slices(client, name)}
+            await asyncio.to_thread(cluster.node(name).restart_kubelet)
+
+            async def renewed() -> bool:
+                found = await slices(client, name)
+                return len(found) == 2 and not before & {each.metadata.uid for each in found}
+
+            await _until(renewed)
+            await settled(publisher)
+            assert publisher.problems == ()
+            publisher.set(Offer())
+            await settled(publisher)
+
+    asyncio.run(test())
