@@ -12,8 +12,8 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[0:1] = [str(TESTS), str(TESTS.parent / "tools")]  # instead of this directory, whose names aren't modules
 
 from cluster import leftovers, place  # noqa: E402 - found only now
-from cluster.cluster import Cluster  # noqa: E402
-from cluster.errors import ClusterError  # noqa: E402
+from cluster.cluster import Cluster  # noqa: E402 - found only now
+from cluster.errors import ClusterError  # noqa: E402 - found only now
 
 TO_TRY = """\
   kubectl get nodes -o wide

@@ -62,6 +62,7 @@ class Node:
                 Path("/var/lib/kubelet"): self.kubelet_root,
                 Path("/var/lib/cni"): self.directory / "cni-results",
                 Path("/run/containerd"): self._runtime.state,
+                Path("/var/log/containers"): self.directory / "container-logs",
             }
         )
         self._runtime.start()

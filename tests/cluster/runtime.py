@@ -127,6 +127,8 @@ class Runtime:
             "plugins": {
                 "io.containerd.cri.v1.images": images,
                 "io.containerd.cri.v1.runtime": runtime,
+                # Its socket is at one place for all containerds of a machine, and nothing here uses it.
+                "io.containerd.nri.v1.nri": {"disable": True},
                 "io.containerd.internal.v1.opt": {"path": str(self._directory / "opt")},
             },
         }

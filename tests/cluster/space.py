@@ -15,7 +15,7 @@ from pathlib import Path
 from cluster.component import Component
 from cluster.errors import ClusterError
 
-__all__ = ["Space", "groups_of"]
+__all__ = ["Space", "groups_of", "hierarchies"]
 
 CGROUPS = Path("/sys/fs/cgroup")
 SYSTEM_GROUP = "system"
@@ -68,8 +68,7 @@ class Space:
             own.mkdir(parents=True, exist_ok=True)
         outside = ["set -eu"]
         inside = ["set -eu", "mount --make-rshared /"]  # else no pod could pass mounts on
-        hierarchies = _hierarchies()
-        for hierarchy, kind, options in hierarchies:
+        for hierarchy, kind, options in hierarchies():
             group = hierarchy / self._group
             outside.append(f"mkdir -p {group}/{SYSTEM_GROUP}")
             if "cpuset" in options.split(","):
@@ -97,9 +96,7 @@ class Space:
 
     def command(self, program: Path, arguments: Sequence[str]) -> list[str]:
         """The command that runs a program inside, under the process id that it is started with."""
-        enter = [
-            f"echo $$ >{hierarchy / self._group / SYSTEM_GROUP}/cgroup.procs" for hierarchy, _, _ in _hierarchies()
-        ]
+        enter = [f"echo $$ >{hierarchy / self._group / SYSTEM_GROUP}/cgroup.procs" for hierarchy, _, _ in hierarchies()]
         # The holder's id is read late: this is put together before it runs.
         record = self.holder.record
         script = (
@@ -110,10 +107,17 @@ class Space:
         return ["sh", "-c", script, "enter", str(program), *arguments]
 
 
-def _hierarchies() -> list[tuple[Path, str, str]]:
-    """The hierarchies of control groups: where, which version, mounted with which options."""
+def hierarchies(mountinfo: str | None = None) -> list[tuple[Path, str, str]]:
+    """The hierarchies of control groups: where, which version, and with which options it is mounted again.
+
+    Args:
+        mountinfo: Text of ``/proc/self/mountinfo``, if not that of this process.
+
+    Raises:
+        ClusterError: There are none.
+    """
     found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in (Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo).splitlines():
         before, _, after = line.partition(" - ")
         where = Path(before.split()[4])
         kind, _, options = after.split()[:3]

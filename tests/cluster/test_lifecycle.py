@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import doc_examples
 import leftovers as machine
 from cluster import leftovers, place
 from cluster.cluster import Cluster
@@ -137,3 +138,10 @@ def test_a_component_that_fails_shows_its_log(name: str, monkeypatch: pytest.Mon
     with pytest.raises(ClusterError, match=r"(?s)kube-apiserver ended with status 1\n.*service-account-issuer"):
         Cluster.up(name, nodes=0)
     assert traces(name)["processes"] == traces(name)["files"] == []
+
+
+def test_the_page_about_the_cluster_is_true(tmp_path: Path) -> None:
+    """What ``docs/cluster.md`` shows for tests works."""
+    leftovers.remove(place.directory_of("mine"))
+    doc_examples.run(ROOT / "docs" / "cluster.md", tmp_path, {})
+    assert "mine" not in place.names()
