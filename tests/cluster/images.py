@@ -18,7 +18,7 @@ from typing import Any
 
 import busybox
 
-__all__ = ["BUSYBOX", "BUSYBOX_SIGTERM", "PAUSE", "write_archive"]
+__all__ = ["BUSYBOX", "BUSYBOX_SIGTERM", "PAUSE", "USE_CASES", "write_archive"]
 
 PAUSE = "draht.test/pause:1"
 """Holds a pod's namespaces."""
@@ -26,6 +26,11 @@ BUSYBOX = "draht.test/busybox:1"
 """The image of test pods. Its containers are killed at once when they are to stop."""
 BUSYBOX_SIGTERM = "draht.test/busybox:sigterm"
 """The same; its containers are asked to stop with SIGTERM, for tests of that."""
+USE_CASES = "docker.io/library/busybox:1.36"
+"""The same as the first under the name that the use cases' manifests have, which nobody can fetch here."""
+
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""As in images of distributions; vendors' tools are mounted to ``/usr/bin``."""
 
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 CONFIGURATION = "application/vnd.oci.image.config.v1+json"
@@ -46,9 +51,10 @@ def write_archive(path: Path) -> None:
             PAUSE: {"Entrypoint": ["/bin/sleep", "2147483647"]},
             BUSYBOX: {"Cmd": ["/bin/sh"], "StopSignal": "SIGKILL"},
             BUSYBOX_SIGTERM: {"Cmd": ["/bin/sh"]},
+            USE_CASES: {"Cmd": ["/bin/sh"], "StopSignal": "SIGKILL"},
         }
         for name, configuration in configurations.items():
-            layout.add_image(name, layer, {"Env": ["PATH=/bin"], **configuration})
+            layout.add_image(name, layer, {"Env": [f"PATH={SEARCHED}"], **configuration})
         layout.finish()
 
 
