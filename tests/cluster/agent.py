@@ -16,6 +16,8 @@ from typing import Any
 from cluster.cluster import Cluster
 from cluster.component import Component
 from cluster.ports import free
+from draht.driver.claims import all_claims
+from draht.driver.database import Database
 
 __all__ = ["Agent"]
 
@@ -96,3 +98,12 @@ class Agent:
         """What it logged so far, over all its starts."""
         lines = self.component.log.read_text(errors="replace").splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def left_behind(self) -> list[str]:
+        """What is on the node for claims: prepared claims, CDI specs and metadata; nothing once all pods are gone."""
+        found = [path.name for path in self.node.cdi_directory.glob("*claim*")]
+        found += [str(path) for path in self.metadata_directory.glob("*/*")] if self.metadata_directory.is_dir() else []
+        if (self.state_directory / "state.db").exists():
+            with Database(self.state_directory).reading() as tx:
+                found += [each.record.title for each in all_claims(tx)]
+        return found
