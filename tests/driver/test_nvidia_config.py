@@ -118,6 +118,16 @@ def test_what_nvidias_driver_reads_is_read(value: dict[str, Any]) -> None:
             {"sharing.timeSlicingConfig": "doesn't go with the strategy MPS"},
         ),
         (
+            config("GpuConfig", sharing={"strategy": "MPS", "timeSlicingConfig": {}}),
+            {"sharing.timeSlicingConfig": "doesn't go with the strategy MPS"},
+        ),
+        (
+            config(
+                "GpuConfig", sharing={"strategy": "TimeSlicing", "mpsConfig": {"defaultActiveThreadPercentage": -1}}
+            ),
+            {"sharing.mpsConfig": "doesn't go with the strategy TimeSlicing"},
+        ),
+        (
             config("GpuConfig", sharing={"strategy": "TimeSlicing", "mpsConfig": {}}),
             {"sharing.mpsConfig": "doesn't go with the strategy TimeSlicing"},
         ),

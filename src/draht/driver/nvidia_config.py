@@ -4,9 +4,10 @@ Owns their shape, their defaults and the rules between their values, so that a c
 read, or refused, as there. A person sees every problem at once, each with the field of the claim. Which parameters
 apply to which device, and which of them draht can't carry out, is `draht.driver.nvidia_settings`.
 
-Source: kubernetes-sigs/dra-driver-nvidia-gpu v0.5.0-dev, ``api/nvidia.com/resource/v1beta1``. Two differences: limits
-of pinned memory and keys of devices are checked here too, not only when MPS is started, and a ``timeSlicingConfig``
-without ``interval`` means the default, where that driver ends.
+Source: kubernetes-sigs/dra-driver-nvidia-gpu v0.5.0-dev, ``api/nvidia.com/resource/v1beta1``. Two differences: what
+that driver refuses only when it carries parameters out (settings of the strategy that wasn't chosen, limits of pinned
+memory, keys of devices, allocation modes) is refused here with everything else, and a ``timeSlicingConfig`` without
+``interval`` means the default, where that driver ends.
 """
 
 from __future__ import annotations
@@ -242,12 +243,12 @@ def _broken(config: Config) -> Iterator[_Broken]:
     match config:
         case GpuConfig(sharing=GpuSharing() as sharing):
             yield from _one_of(sharing.strategy, _STRATEGIES, "sharing.strategy")
-            slices, mps = sharing.time_slicing_config, sharing.mps_config
-            if slices is not None:
+            slices = sharing.time_slicing_config
+            if slices is not None and sharing.strategy == "MPS":
+                yield "sharing.timeSlicingConfig", "it doesn't go with the strategy MPS", "remove it"
+            elif slices is not None and slices.interval is not None:
                 yield from _one_of(slices.interval, _INTERVALS, "sharing.timeSlicingConfig.interval")
-                if sharing.strategy == "MPS":
-                    yield "sharing.timeSlicingConfig", "it doesn't go with the strategy MPS", "remove it"
-            yield from _mps(sharing.strategy, mps)
+            yield from _mps(sharing.strategy, sharing.mps_config)
         case MigDeviceConfig(sharing=MigDeviceSharing() as sharing):
             yield from _one_of(sharing.strategy, _STRATEGIES, "sharing.strategy")
             yield from _mps(sharing.strategy, sharing.mps_config)
@@ -266,6 +267,7 @@ def _mps(strategy: str, mps: MpsConfig | None) -> Iterator[_Broken]:
     path = "sharing.mpsConfig"
     if strategy == "TimeSlicing":
         yield path, "it doesn't go with the strategy TimeSlicing", "remove it, or choose the strategy MPS"
+        return
     percentage = mps.default_active_thread_percentage
     if percentage is not None and not 0 <= percentage <= 100:
         yield f"{path}.defaultActiveThreadPercentage", f"{percentage} isn't between 0 and 100", ""
@@ -283,9 +285,9 @@ def _limit(limit: QuantityValue, path: str) -> Iterator[_Broken]:
         yield path, f"{limit} is less than 1Mi", "limits are whole mebibytes"
 
 
-def _one_of(value: str | None, known: tuple[str, ...], path: str) -> Iterator[_Broken]:
+def _one_of(value: str, known: tuple[str, ...], path: str) -> Iterator[_Broken]:
     if value not in known:
-        yield path, f'"{str(value)[:60]}" isn\'t one of {", ".join(known)}', ""
+        yield path, f'"{value[:60]}" isn\'t one of {", ".join(known)}', ""
 
 
 def _node(value: Any, where: str) -> yaml.MappingNode | Fault:
