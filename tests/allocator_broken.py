@@ -10,7 +10,7 @@ from typing import Any
 
 from draht.allocator.prune import counting, memo, symmetry
 from draht.allocator.prune.blocks import BlockStates
-from draht.allocator.prune.model import Choice, Model
+from draht.allocator.prune.model import Choice, Model, ModelMemory
 from draht.allocator.prune.rules import Rules
 from draht.allocator.prune.state import State
 from draht.allocator.prune.symmetry import Symmetry
@@ -22,7 +22,7 @@ def _tell_apart(change: dict[str, Any]) -> Any:
     """A partition into classes by devices of a changed model."""
 
     def partition(model: Model) -> Symmetry:
-        blind = replace(model, derived={}, **{name: value(model) for name, value in change.items()})
+        blind = replace(model, memory=ModelMemory(), **{name: value(model) for name, value in change.items()})
         return symmetry.symmetry(model, lambda _, position: symmetry.signature(blind, position))
 
     return partition

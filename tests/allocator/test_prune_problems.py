@@ -172,4 +172,4 @@ def test_the_plain_search_comes_first() -> None:
     )
     assert not isinstance(solve(problem, state, Limits(steps=PLAIN_STEPS)), Failure)
     decide(problem, state)
-    assert not any(isinstance(key, tuple) and key[:1] == ("model",) for key in problem.derived)
+    assert not problem.memory.models

@@ -84,7 +84,7 @@ def _taken(requested: Quantity | None, entry: DeviceCapacity, fractional: bool) 
 
 
 def _in_range(requested: Quantity, valid: CapacityRequestPolicyRange, fractional: bool) -> Quantity:
-    least = Quantity.from_wire(valid.min)
+    least = Quantity.from_wire(valid.min or 0)
     if requested < least:
         return least
     if valid.step is None:
@@ -139,7 +139,7 @@ def _violates(amount: Quantity, policy: CapacityRequestPolicy, fractional: bool)
         return True
     if valid.step is None:
         return False
-    least, step = Quantity.from_wire(valid.min), Quantity.from_wire(valid.step)
+    least, step = Quantity.from_wire(valid.min or 0), Quantity.from_wire(valid.step)
     if _uses_milli(valid, fractional):
         milli = _exact_milli(amount)
         return milli is None or (milli - least.milli_value()) % step.milli_value() != 0

@@ -42,9 +42,9 @@ def problem_of(plan: Plan, row: Row, limits: Limits = NO_LIMITS) -> Problem:
 
 def state_of(problem: Problem, row: Row, held: Hashable, usage: Usage) -> State:
     """The state of a row where this is held; see `draht.allocator.projection.held_on`."""
-    flat = problem.derived.get("flat")
+    flat = problem.memory.flat
     if flat is None:
-        flat = problem.derived["flat"] = not (
+        flat = problem.memory.flat = not (
             problem.guards or problem.group_sets or any(choice.amount_guards for choice in problem.choices)
         )
     return State(held) if flat and isinstance(held, int) else problem.state(row, usage)
@@ -54,14 +54,14 @@ def outcome_of(problem: Problem, row: Row, held: Hashable, usage: Usage, limits:
     """How a problem is decided where this is held."""
     if problem.failure is not None:
         return problem.failure
-    known = problem.derived.get(held, problem)
-    if known is not problem:
-        return known  # type: ignore[no-any-return] # under what is held, `derived` keeps what is put there below
+    outcomes = problem.memory.outcomes
+    if held in outcomes:
+        return outcomes[held]
     try:
         outcome = decide(problem, state_of(problem, row, held, usage), limits)
     except BudgetError as error:
         return error
-    if len(problem.derived) > _KEPT:
-        problem.derived.clear()
-    problem.derived[held] = outcome
+    if len(outcomes) > _KEPT:
+        outcomes.clear()
+    outcomes[held] = outcome
     return outcome

@@ -21,6 +21,7 @@ from draht.allocator.choice import Choice, positions
 from draht.allocator.compatibility import Groups, fold
 from draht.allocator.counters import CounterLayout
 from draht.allocator.fields import Field, FieldPacker
+from draht.allocator.memory import ProblemMemory
 from draht.allocator.pools import PoolStatus
 from draht.allocator.usage import EMPTY_POOL
 from draht.api.quantity import Quantity
@@ -77,7 +78,7 @@ class Problem:
         group_sets: For each position the compatibility groups of what it consumes, as (index into `State.groups`,
             bits); () where no device has any.
         negative: Whether a device consumes a negative amount, so that taking it makes room for others.
-        derived: What others derive from the problem and keep with it.
+        memory: What others work out about the problem and keep with it.
         has_invalid: Whether a pool is invalid: without a solution that is a `NodeError`.
         strict: Whether something about the problem forbids any reasoning by symmetry (mode All with constraints, or
             order-dependent constraints, errors in derived attributes, compatibility groups).
@@ -91,11 +92,11 @@ class Problem:
         "_groups",
         "_unused",
         "choices",
-        "derived",
         "failure",
         "group_sets",
         "guards",
         "has_invalid",
+        "memory",
         "multi",
         "needs",
         "negative",
@@ -141,7 +142,7 @@ class Problem:
         self.group_sets: tuple[tuple[tuple[int, int], ...], ...] = ()
         self.strict = True
         self.negative = False
-        self.derived: dict[Any, Any] = {}
+        self.memory = ProblemMemory()
         self._groups = Groups()
         self._group_indexes: dict[tuple[int, str], int] = {}
         self._capacity_fields: dict[tuple[int, str], Field] = {}

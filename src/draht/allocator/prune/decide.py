@@ -56,19 +56,20 @@ def decide(problem: Problem, state: State, limits: Limits = NO_LIMITS) -> Soluti
 
 def easy_of(problem: Problem) -> Easy | None:
     """The problem as one that needs no search, None if it isn't."""
-    easy = problem.derived.get("easy", problem)
-    if easy is problem:
-        easy = problem.derived["easy"] = Easy.of(problem)
-    assert easy is None or isinstance(easy, Easy)
-    return easy
+    known = problem.memory.easy
+    if known is None:
+        easy = Easy.of(problem)
+        known = problem.memory.easy = () if easy is None else (easy,)
+    return known[0] if known else None
 
 
 def is_strict(problem: Problem) -> bool:
     """Whether a problem must be searched without pruning; see `strict`."""
-    strict = problem.derived.get("strict", problem)
-    if strict is problem:
-        strict = problem.derived["strict"] = reason(problem)
-    return strict is not None
+    known = problem.memory.strict
+    if known is None:
+        why = reason(problem)
+        known = problem.memory.strict = () if why is None else (why,)
+    return bool(known)
 
 
 def prune(

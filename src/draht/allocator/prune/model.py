@@ -26,8 +26,14 @@ Facts about a model that the rules build on; `strict` refuses problems for which
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-__all__ = ["Choice", "Model", "Root", "Rule"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from draht.allocator.prune.symmetry import Symmetry
+
+__all__ = ["Choice", "Model", "ModelMemory", "Root", "Rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,21 @@ class Rule:
         return known
 
 
+@dataclass(slots=True)
+class ModelMemory:
+    """What the pruned search works out about a model once; None where nobody has asked yet.
+
+    Args:
+        relevant: See `draht.allocator.prune.memo.relevant`.
+        bits: For each position a bit for each different mask that it is in.
+        partitions: By the rule that makes it, which positions can be exchanged.
+    """
+
+    relevant: tuple[int, ...] | None = None
+    bits: list[int] | None = None
+    partitions: dict[Callable[[Model], Symmetry], Symmetry] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """The whole of what the search decides on.
@@ -101,7 +122,7 @@ class Model:
     guards: tuple[int, ...] = ()
     fields: tuple[tuple[tuple[int, int], ...], ...] = ()
     groups: tuple[tuple[tuple[int, int], ...], ...] = ()
-    derived: dict[object, object] = field(default_factory=dict, compare=False)
+    memory: ModelMemory = field(default_factory=ModelMemory, compare=False)
 
     @property
     def admin(self) -> bool:

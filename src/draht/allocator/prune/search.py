@@ -99,19 +99,19 @@ class _Search:
         self.visited = 0
         self.failed: set[tuple[object, ...]] = set()
         self.stack: list[_Frame] = []
-        self.partition = self._derived(rules.partition)
+        self.partition = self._partition(rules.partition)
         self.states = rules.states(model)
         self.blocks = None if model.admin else rules.blocks
-        later = model.derived.get("relevant")
+        later = model.memory.relevant
         if later is None:
-            later = model.derived["relevant"] = relevant(model)
-        self.later: tuple[int, ...] = later  # type: ignore[assignment] # `derived` holds what this package puts there
+            later = model.memory.relevant = relevant(model)
+        self.later = later
 
-    def _derived(self, partition: Callable[[Model], Symmetry]) -> Symmetry:
-        made = self.model.derived.get(partition)
+    def _partition(self, rule: Callable[[Model], Symmetry]) -> Symmetry:
+        made = self.model.memory.partitions.get(rule)
         if made is None:
-            made = self.model.derived[partition] = partition(self.model)
-        return made  # type: ignore[return-value] # `derived` holds what this package puts there
+            made = self.model.memory.partitions[rule] = rule(self.model)
+        return made
 
     def run(self, root: Root) -> Outcome:
         try:

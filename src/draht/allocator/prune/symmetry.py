@@ -170,7 +170,7 @@ def _bits(model: Model, position: int) -> int:
 
     Equal for positions with equal bits in every alternative.
     """
-    known = model.derived.get("bits")
+    known = model.memory.bits
     if known is None:
         choices = [choice for slot in model.slots for choice in slot]
         masks = [*{choice.candidates: None for choice in choices}, *{choice.errors: None for choice in choices}]
@@ -181,10 +181,8 @@ def _bits(model: Model, position: int) -> int:
                 low = mask & -mask
                 mask ^= low
                 signatures[low.bit_length() - 1] |= 1 << number
-        known = model.derived["bits"] = signatures
-    assert isinstance(known, list)
-    bits: int = known[position]
-    return bits
+        known = model.memory.bits = signatures
+    return known[position]
 
 
 def _takes(model: Model, position: int, fields: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:

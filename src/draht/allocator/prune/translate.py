@@ -6,7 +6,7 @@ model with the problem, because the next state usually leads to the same one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draht.allocator.choice import positions
 from draht.allocator.prune.model import Choice, Model, Root, Rule
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["model_of", "root_of"]
 
+_KEPT: Final = 4096
+"""Models of a problem that are kept; with counters each state that is met may be one of its own."""
+
 
 def root_of(state: State) -> Root:
     """Where the search starts."""
@@ -27,11 +30,12 @@ def root_of(state: State) -> Root:
 
 def model_of(problem: Problem, state: State) -> Model:
     """The model of a problem; of the state it depends only on positions that can't be chosen at all."""
-    key = ("model", state.barred, state.blocked)
-    known = problem.derived.get(key)
+    models, key = problem.memory.models, (state.barred, state.blocked)
+    known = models.get(key)
     if known is None:
-        known = problem.derived[key] = _model(problem, state.barred, state.blocked)
-    assert isinstance(known, Model)
+        if len(models) >= _KEPT:
+            models.clear()
+        known = models[key] = _model(problem, state.barred, state.blocked)
     return known
 
 
