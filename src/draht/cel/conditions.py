@@ -6,12 +6,12 @@ have instead; evaluation alone says "false". It decides nothing: the verdict is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from draht.cel.ast import Call, Expr, Identifier, Literal, Select
+from draht.cel.conjuncts import conjuncts
 from draht.cel.device import Device, Features, device_environment
 from draht.cel.errors import CELError, CompileError, EvaluationError
 from draht.cel.parser import parse_text
@@ -19,7 +19,6 @@ from draht.cel.selector import Selector, compile_selector
 
 __all__ = ["Condition", "conditions"]
 
-_AND: Final = "_&&_"
 _ORDER: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 _MEMBERS: Final = {"isGreaterThan": "_>_", "isLessThan": "_<_"}
 _FLIPPED: Final = {"_<_": "_>_", "_<=_": "_>=_", "_>_": "_<_", "_>=_": "_<=_"}
@@ -71,7 +70,7 @@ def conditions(text: str, features: Features = Features()) -> tuple[Condition, .
     whole = compile_selector(text, features)
     parsed = parse_text(text, device_environment(features).macros)
     found = []
-    for part in _joined(parsed.expr):
+    for part, _ in conjuncts(parsed.expr):
         words = " ".join(parsed.text_of(part).split())
         try:
             selector = compile_selector(words, features)
@@ -82,16 +81,6 @@ def conditions(text: str, features: Features = Features()) -> tuple[Condition, .
         relation, subject = comparison or (None, None)
         found.append(Condition(words, selector, relation, parsed.text_of(subject) if subject is not None else ""))
     return tuple(found)
-
-
-def _joined(expr: Expr) -> Iterator[Expr]:
-    waiting = [expr]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, Call) and each.function == _AND:
-            waiting += reversed(each.args)
-        else:
-            yield each
 
 
 def _comparison(expr: Expr) -> tuple[str, Expr] | None:

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from draht.api.quantity import Quantity
 from draht.api.semver import Version
-from draht.cel.ast import Call, Comprehension, Expr
+from draht.cel.ast import Expr
+from draht.cel.conjuncts import conjuncts
 from draht.cel.device import Device, device_environment
 from draht.cel.errors import EvaluationError
-from draht.cel.folds import shape_of
 from draht.cel.hints import at_run_time
 from draht.cel.mentions import Key, mentions_of
 from draht.cel.parser import Parsed, parse_text
@@ -123,18 +123,12 @@ def _parts(selector: Selector) -> tuple[tuple[str, Expr, Program], ...]:
 
 
 def _conjuncts(expr: Expr, parsed: Parsed) -> Iterator[tuple[str, Expr]]:
-    waiting: list[tuple[Expr, tuple[Comprehension, ...]]] = [(expr, ())]
-    while waiting:
-        node, around = waiting.pop()
-        if isinstance(node, Call) and node.function == "_&&_":
-            waiting += [(part, around) for part in reversed(node.args)]
-        elif isinstance(node, Comprehension) and shape_of(node).kind == "bind":
-            waiting.append((node.result, (*around, node)))
-        else:
-            text = parsed.text_of(node) or parsed.source.text
-            for outer in reversed(around):
-                node = replace(outer, result=node)
-            yield " ".join(text.split()), node
+    for node, binds in conjuncts(expr, through_binds=True):
+        text = parsed.text_of(node) or parsed.source.text
+        whole = node
+        for outer in reversed(binds):
+            whole = replace(outer, result=whole)
+        yield " ".join(text.split()), whole
 
 
 def _readings(expr: Expr, device: Device) -> Iterator[Reading]:
