@@ -124,7 +124,7 @@ class Cluster:
             try:
                 if nodes:
                     limits.raise_inotify_instances()
-                    with place.locked("network"):
+                    with place.locked(place.NETWORK):
                         network = Network.choose(directory)
                         network.make(nodes)
                     facts["network"] = asdict(network)

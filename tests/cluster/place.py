@@ -18,10 +18,13 @@ from typing import Any
 import leftovers
 from cluster.errors import ClusterError
 
-__all__ = ["base", "directory_of", "is_abandoned", "locked", "names", "read_record", "write_record"]
+__all__ = ["NETWORK", "base", "directory_of", "is_abandoned", "locked", "names", "read_record", "write_record"]
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}[a-z0-9]|[a-z]")
 """Node names are made from it, and paths of sockets: a short DNS label."""
+
+NETWORK = "_network"
+"""What is locked while a network is chosen; no cluster can have this name."""
 
 
 def base() -> Path:
@@ -64,13 +67,29 @@ def locked(what: str, *, wait: bool = True) -> Iterator[bool]:
         what: The name.
         wait: Whether to wait for others; else what is yielded says whether the lock was free.
     """
-    with (base() / f".lock-{what}").open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    path = base() / f".lock-{what}"
+    while True:
+        with path.open("a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            if not _is_still(path, handle.fileno()):
+                continue  # whoever held it removed the file
+            try:
+                yield True
+            finally:
+                if not (base() / what).exists():
+                    path.unlink(missing_ok=True)
+            return
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def write_record(directory: Path, facts: dict[str, Any], *, outlives: bool) -> None:

@@ -6,11 +6,11 @@ import asyncio
 import ipaddress
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from cluster.component import Component
 from cluster.errors import ClusterError
 from cluster.network import Network
 from go_programs import Module
-from requirements import require
 
 
 @pytest.mark.parametrize("name", ["a", "draht", "t12345", "a-b", "a234567890123456"])
@@ -65,7 +64,24 @@ def test_a_lock_that_is_held_can_be_passed_by() -> None:
         assert (first, second) == (True, False)
     with place.locked(name, wait=False) as third:
         assert third
-    (place.base() / f".lock-{name}").unlink()
+    assert not (place.base() / f".lock-{name}").exists()
+
+
+def test_a_lock_is_held_by_one_at_a_time() -> None:
+    """Many that want the same lock get it one after the other, although its file goes with each."""
+    inside: list[int] = []
+    most: list[int] = []
+
+    def want(number: int) -> None:
+        for _ in range(20):
+            with place.locked(f"p{os.getpid()}"):
+                inside.append(number)
+                most.append(len(inside))
+                inside.remove(number)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(want, range(4)))
+    assert most == [1] * 80
 
 
 def test_free_ports_are_different_ones() -> None:
@@ -113,9 +129,14 @@ def test_settings_become_toml() -> None:
     assert tomllib.loads(runtime._toml(settings)) == settings
 
 
-def test_images_are_a_whole_layout(tmp_path: Path) -> None:
+def test_images_are_a_whole_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every blob that the archive refers to is in it, with the size that is said."""
-    require(shutil.which("busybox"), "no busybox (Debian package busybox-static)")
+
+    def make_rootfs(directory: Path) -> Path:
+        (directory / "sh").write_text("#!")
+        return directory
+
+    monkeypatch.setattr("busybox.make_rootfs", make_rootfs)
     images.write_archive(tmp_path / "images.tar")
     with tarfile.open(tmp_path / "images.tar") as archive:
         sizes = {member.name: member.size for member in archive.getmembers()}
