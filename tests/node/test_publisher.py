@@ -362,6 +362,40 @@ def test_a_fight_over_a_slice_gets_slower_and_slower() -> None:
     run(test)
 
 
+def test_of_two_agents_the_one_that_was_started_later_publishes() -> None:
+    """During an upgrade both run for a while; the older one doesn't undo what the newer one writes."""
+
+    async def test() -> None:
+        async with SliceServer() as server, publishing(server, started=1.0) as old:
+            old.set(offer(*many(3)))
+            await settled(old)
+            async with publishing(server, started=2.0) as new:
+                for count in (3, 4, 80):
+                    new.set(offer(*many(count, "new")))
+                    await settled(new)
+                    await until(lambda: old._repair_at is not None)
+                assert server.devices() == sorted(many(80, "new"))
+                assert new.counters["repairs"] == old.counters["repairs"] == 0
+
+    run(test)
+
+
+def test_an_older_agent_takes_over_when_the_newer_one_is_gone() -> None:
+    """An upgrade that failed: after a while the slices are again what the agent that still runs offers."""
+
+    async def test() -> None:
+        delays = replace(AT_ONCE, handover=0.05)
+        async with SliceServer() as server, publishing(server, delays, started=1.0) as old:
+            old.set(offer(*many(3)))
+            await settled(old)
+            async with publishing(server, delays, started=2.0) as new:
+                new.set(offer(*many(3, "new")))
+                await settled(new)
+            await until(lambda: server.names_of_devices() == [many(3)])
+
+    run(test)
+
+
 def test_pools_for_all_nodes_belong_to_their_node_alone() -> None:
     """One of another node's is a problem and left alone; the own ones go when they aren't offered any more."""
 

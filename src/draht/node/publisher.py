@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from draht.api.errors import DrahtError
@@ -27,7 +29,7 @@ from draht.node.slice_memory import SliceMemory
 from draht.node.slice_plan import Delete, Plan, plan, remove
 from draht.node.slice_watch import SliceWatch
 from draht.node.slice_wishes import Wishes, combines_counters, wishes
-from draht.node.slice_writer import SliceWriter, Unfinished
+from draht.node.slice_writer import STARTED, SliceWriter, Unfinished
 from draht.node.taints import with_health
 
 __all__ = ["Delays", "Publisher"]
@@ -49,12 +51,15 @@ class Delays:
     Args:
         repair: After a change by somebody else, before it is repaired; the longer the more often it happens.
         retry: After a write that failed, before the next try.
+        handover: After a change by an agent that was started later, before it is repaired: during an upgrade two agents
+            run side by side, and the older one must give way, but not for good if the other one fails.
         lag: How long the watch may take to show an own write before the server is asked directly.
         doubt: How long it is believed that the server drops or refuses something before it is asked again.
     """
 
     repair: Backoff = field(default_factory=lambda: Backoff(initial=1.0, maximum=30.0))
     retry: Backoff = field(default_factory=lambda: Backoff(initial=0.5, maximum=30.0))
+    handover: float = 120.0
     lag: float = 60.0
     doubt: float = 600.0
 
@@ -69,6 +74,7 @@ class Publisher:
         delays: How long to wait.
         combined: Counter sets go into the slices of the devices that consume them, as Kubernetes before 1.35 needs it;
             None asks the server for its version.
+        started: When the agent was started; seconds since 1970, now if None.
     """
 
     def __init__(
@@ -79,18 +85,24 @@ class Publisher:
         *,
         delays: Delays = Delays(),
         combined: bool | None = None,
+        started: float | None = None,
     ) -> None:
         self._client = client
         self._driver = driver
         self._node_name = node_name
         self._delays = delays
         self._given_combined = self._combined = combined
+        moment = datetime.fromtimestamp(time.time() if started is None else started, UTC)
+        self._started = moment.isoformat(timespec="milliseconds")
+        self._younger: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
         self._local = SliceWatch(client, driver, node_name, self._wake.set)
         self._shared = SliceWatch(client, driver, "", self._wake.set)
         self._follows_shared = False
-        self._writer = SliceWriter(client, driver, node_name, memory_of=self._memory_of, answers=ServerAnswers())
+        self._writer = SliceWriter(
+            client, driver, node_name, memory_of=self._memory_of, answers=ServerAnswers(), started=self._started
+        )
         self._offer: Offer | None = None
         self._asked = 0
         self._done = -1
@@ -177,11 +189,17 @@ class Publisher:
         present: dict[str, list[ResourceSlice]] = {}
         for each in (*self._local.present(), *(self._shared.present() if self._follows_shared else ())):
             present.setdefault(each.spec.pool.name, []).append(each)
+        younger: set[str] = set()
         plans = []
         taken: list[PublishError] = []
         for name in dict.fromkeys([*present, *wanted]):
             slices = present.get(name, [])
             own = [each for each in slices if self._owns(each)]
+            younger.update(
+                each.metadata.resource_version
+                for each in own
+                if each.metadata.annotations.get(STARTED, "") > self._started
+            )
             used = max([self._generations.get(name, 0), *(each.spec.pool.generation for each in own)])
             self._generations[name] = used
             if name not in wanted:
@@ -197,6 +215,10 @@ class Publisher:
             else:
                 plans.append(plan(wanted[name], own, same=self._writer.answers.same, used=used))
         self._taken = tuple(taken)
+        if younger - self._younger:
+            # It is alive: the time to give way begins anew.
+            self._repair_at = None
+        self._younger = frozenset(younger)
         return [each for each in plans if each.stages]
 
     # the loop
@@ -307,7 +329,8 @@ class Publisher:
             if self._is_quiet(now):
                 self._repairs = 0
             self._repairs += 1
-            self._repair_at = now + self._delays.repair.delay(self._repairs, self._client.random)
+            delay = self._delays.repair.delay(self._repairs, self._client.random)
+            self._repair_at = now + (max(delay, self._delays.handover) if self._younger else delay)
         return self._repair_at - now
 
     def _is_quiet(self, now: float) -> bool:

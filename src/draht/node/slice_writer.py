@@ -32,7 +32,10 @@ from draht.node.slice_content import plain_paths
 from draht.node.slice_memory import SliceMemory
 from draht.node.slice_plan import Create, Delete, Plan, Replace, Write
 
-__all__ = ["SliceWriter", "Unfinished"]
+__all__ = ["STARTED", "SliceWriter", "Unfinished"]
+
+STARTED: Final = "draht.dev/publisher-started"
+"""Annotation of a slice: when the agent that wrote it last was started. Text that sorts by time."""
 
 _SIDE_BY_SIDE: Final = 8
 
@@ -50,6 +53,7 @@ class SliceWriter:
         node_name: The node that owns the slices.
         memory_of: The memory that is to learn of a write, by its slice.
         answers: Learns what the server makes of it.
+        started: Goes into the annotation `STARTED`.
     """
 
     def __init__(
@@ -60,12 +64,14 @@ class SliceWriter:
         *,
         memory_of: Callable[[ResourceSliceSpec], SliceMemory],
         answers: ServerAnswers,
+        started: str,
     ) -> None:
         self._client = client
         self._driver = driver
         self._node_name = node_name
         self._memory_of = memory_of
         self.answers = answers
+        self._started = started
         self.counters: Counter[str] = Counter()
         self.uncertain = False
         """Whether a write may have been done of which nothing is known; ask the server before the next plan."""
@@ -138,7 +144,9 @@ class SliceWriter:
                     self._learn(spec, made)
                     self.counters["create"] += 1
                 case Replace(old, spec):
-                    new = msgspec.structs.replace(old, spec=spec)
+                    annotations = {**old.metadata.annotations, STARTED: self._started}
+                    metadata = msgspec.structs.replace(old.metadata, annotations=annotations)
+                    new = msgspec.structs.replace(old, metadata=metadata, spec=spec)
                     self._learn(spec, await self._client.update(SLICES, new, field_validation="Warn"))
                     self.counters["update"] += 1
                 case Delete(old):
@@ -174,7 +182,11 @@ class SliceWriter:
 
     def _object(self, index: int, spec: ResourceSliceSpec, owner: OwnerReference) -> ResourceSlice:
         prefix = name_prefix(index, self._driver)
-        metadata = ObjectMeta(generate_name=f"{prefix}{self._node_name}-", owner_references=(owner,))
+        metadata = ObjectMeta(
+            generate_name=f"{prefix}{self._node_name}-",
+            annotations={STARTED: self._started},
+            owner_references=(owner,),
+        )
         return ResourceSlice(metadata=metadata, spec=spec)
 
     async def _owner(self) -> OwnerReference:
