@@ -27,7 +27,7 @@ from draht.node.dra_service import DRAService
 from draht.node.errors import DriverRegisteredError, SocketError
 from draht.node.health_service import HealthService
 from draht.node.registered import SERVICE, registered_plugins
-from draht.node.registration import KubeletPlugin, registration_names
+from draht.node.registration import KUBELET, KubeletPlugin, registration_names, service_names
 from draht.node.socket_server import LONGEST_PATH, SocketServer, listens
 from draht.node.wire.registration_pb2 import InfoRequest, PluginInfo
 from fake_kubelet import FakeKubelet, claim, eventually
@@ -341,18 +341,25 @@ def test_names_of_registration_sockets() -> None:
     )
 
 
-@pytest.mark.parametrize("length", [20, 40, 63])
+@pytest.mark.parametrize("length", [20, 40, 58])
 def test_long_names_get_shorter_sockets(root: Path, length: int) -> None:
     """The first name that fits is taken; the driver is registered under its full name all the same."""
     driver = "d" * length
 
     async def main() -> None:
-        async with FakeKubelet(root) as kubelet, plugin(root, driver=driver, instance="1") as ours:
+        async with FakeKubelet(root) as kubelet, plugin(root, driver=driver, instance=FIRST) as ours:
             found = await kubelet.plugin(driver)
-            assert len(str(found.socket)) <= LONGEST_PATH
+            assert max(len(str(found.socket)), len(str(found.endpoint))) <= LONGEST_PATH
             await ours.wait_until_registered()
 
     asyncio.run(main())
+
+
+def test_the_longest_name_of_a_driver_fits_where_kubelets_are() -> None:
+    """A driver's name has at most 63 characters, and the kubelet's directory is the same nearly everywhere."""
+    name = "d" * 63
+    assert len(str(KUBELET / "plugins" / name / service_names(FIRST)[-1])) <= LONGEST_PATH
+    assert len(str(KUBELET / "plugins_registry" / registration_names(name, FIRST)[-1])) <= LONGEST_PATH
 
 
 def test_a_directory_that_is_too_long_is_refused_with_numbers(root: Path) -> None:

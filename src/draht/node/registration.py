@@ -30,7 +30,7 @@ from draht.node.registered import DRA_PLUGIN, SERVICE, VERSION_KEY, registered_p
 from draht.node.socket_server import SocketServer, fitting, remove_if_dead
 from draht.node.wire.registration_pb2 import InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse
 
-__all__ = ["KUBELET", "KubeletPlugin", "registration_names"]
+__all__ = ["KUBELET", "KubeletPlugin", "registration_names", "service_names"]
 
 KUBELET: Final = Path("/var/lib/kubelet")
 """The kubelet's root directory."""
@@ -75,7 +75,7 @@ class KubeletPlugin:
         self._grace = grace
         self._registry = kubelet / "plugins_registry"
         self._directory = kubelet / "plugins" / self.driver_name
-        self._endpoint = fitting(self._directory, (f"dra-{instance}.sock" if instance else "dra.sock",))
+        self._endpoint = fitting(self._directory, service_names(instance))
         handlers = [*service.handlers(), *(health.handlers() if health is not None else ())]
         self._server = SocketServer(self._endpoint, handlers)
         socket = fitting(self._registry, registration_names(self.driver_name, instance))
@@ -268,6 +268,15 @@ def registration_names(driver: str, instance: str = "") -> tuple[str, ...]:
     if not instance:
         return (f"{driver}-reg.sock", unique)
     return (f"{driver}-{instance}-reg.sock", f"{driver}-{_short(instance, 8)}-reg.sock", unique)
+
+
+def service_names(instance: str = "") -> tuple[str, ...]:
+    """Names of a service socket, best first; the last one is short enough for every driver in `KUBELET`.
+
+    Args:
+        instance: UID of the pod, or empty.
+    """
+    return (f"dra-{instance}.sock", f"dra-{_short(instance, 6)}.sock") if instance else ("dra.sock",)
 
 
 def _short(text: str, size: int) -> str:
