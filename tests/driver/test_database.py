@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -177,6 +177,32 @@ def test_deleted_file_is_made_again(database: Database) -> None:
         path.unlink()
     database.check()
     assert ids(database) == []
+
+
+def garbage_everywhere(path: Path) -> None:
+    """Random bytes, and nothing in the log that could stand in for them."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    garbage(path)
+
+
+@pytest.mark.parametrize("loss", [garbage_everywhere, Path.unlink])
+def test_an_idle_connection_disturbs_nobody(database: Database, loss: Callable[[Path], None]) -> None:
+    """The log stays between transactions, others write meanwhile, and it outlives the loss of the file unharmed."""
+    with database.kept_open():
+        add(database, "h1", "a")
+        assert (database.directory / "state.db-wal").exists()
+        add(Database(database.directory), "h2", "b")
+        assert ids(database) == ["h1", "h2"]
+        loss(database.path)
+        database.check()
+        add(database, "h3", "a")
+        log = (database.directory / "state.db-wal").exists()
+    assert ids(database) == ["h3"]
+    assert not log
+    database.check()
+    assert ids(database) == ["h3"]
 
 
 def test_many_processes_create_it_at_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from draht.driver.database import Transaction
 
-__all__ = ["LIMIT", "Entry", "Event", "Point", "continues", "entries", "point", "record", "single_line"]
+__all__ = ["LIMIT", "Entry", "Event", "Point", "continues", "entries", "origin", "point", "record", "single_line"]
 
 LIMIT = 10_000
 """Entries kept: months of a busy workstation, about 2 MB."""
@@ -64,7 +64,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def single_line(text: str) -> str:
     """The text on one line: white space becomes blanks, other control characters question marks."""
-    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    text = " ".join(text.split())
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def record(tx: Transaction, event: Event, hold: str | None, detail: str, *, limit: int = LIMIT) -> None:
@@ -86,11 +87,15 @@ class Point(msgspec.Struct, frozen=True):
     newest: tuple[int, float, int]
 
 
+def origin(tx: Transaction) -> str:
+    """Which database this is; one that was begun anew is another one."""
+    return str(tx.connection.execute("SELECT id FROM origin").fetchone()[0])
+
+
 def point(tx: Transaction) -> Point:
     """Now."""
-    origin = str(tx.connection.execute("SELECT id FROM origin").fetchone()[0])
     row = tx.connection.execute("SELECT id, at, pid FROM audit ORDER BY id DESC LIMIT 1").fetchone()
-    return Point(origin, row or (0, 0.0, 0))
+    return Point(origin(tx), row or (0, 0.0, 0))
 
 
 def continues(tx: Transaction, since: Point) -> bool:
@@ -99,7 +104,7 @@ def continues(tx: Transaction, since: Point) -> bool:
     False after a loss: the file was begun anew, or an older state of it came back. "Not held" means nothing then until
     what runs has been looked at.
     """
-    if point(tx).origin != since.origin:
+    if origin(tx) != since.origin:
         return False
     number = since.newest[0]
     row = tx.connection.execute("SELECT id, at, pid FROM audit WHERE id = ?", (number,)).fetchone()

@@ -252,7 +252,7 @@ class ClaimStates:
     def transaction(self) -> Iterator[Transaction]:
         """A transaction of the database whose claims are known; another one may miss some."""
         with self.database.transaction() as tx:
-            if audit.point(tx).origin != self._origin:
+            if audit.origin(tx) != self._origin:
                 raise self._lost()
             yield tx
 

@@ -16,7 +16,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,6 +123,23 @@ class Database:
         with self._failures(), self._read_only() as connection:
             connection.execute("BEGIN")
             yield self._transaction(connection)
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Keep an idle connection for a while, for a process with many transactions: each is about twice as fast.
+
+        Without it the last connection that is closed moves the log into the file, which syncs the disk some times more.
+        Nothing is locked by it. Not across a fork: SQLite's locks would seem to be the child's, too.
+
+        Raises:
+            StateError: The file can't be used at all.
+        """
+        with ExitStack() as stack:
+            with self._failures():
+                connection = stack.enter_context(self._connection())
+                # The log is opened by the first look.
+                connection.execute("SELECT id FROM origin").fetchone()
+            yield
 
     def _transaction(self, connection: sqlite3.Connection) -> Transaction:
         actor = identify(os.getpid()) or ProcessIdentity(pid=os.getpid(), started=0, boot_id=boot_id())

@@ -98,8 +98,8 @@ _MIGRATIONS = (
     INSERT INTO units (unit, hold) SELECT unit, hold FROM held_units;
     DROP TABLE held_units;
     ALTER TABLE units RENAME TO held_units;
-    CREATE INDEX held_units_by_hold ON held_units(hold);
-    CREATE INDEX held_units_by_claim ON held_units(claim, driver);
+    CREATE INDEX held_units_by_hold ON held_units(hold) WHERE hold IS NOT NULL;
+    CREATE INDEX held_units_by_claim ON held_units(claim, driver) WHERE claim IS NOT NULL;
     CREATE TRIGGER shares_of_one_device BEFORE INSERT ON held_units
         WHEN EXISTS (
             SELECT 1 FROM held_units
