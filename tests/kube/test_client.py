@@ -39,7 +39,7 @@ from draht.kube import (
 )
 from fake_apiserver import FakeApiServer, Fault, slice_of
 
-QUEUES = Kind("draht.dev/v1alpha1", "queues", True, dict)
+QUEUES = Kind("draht.dev/v1alpha1", "queues", True, dict[str, Any])
 
 
 @asynccontextmanager

@@ -52,11 +52,13 @@ def test_its_token_is_kept_until_it_expires(tmp_path: Path) -> None:
         assert {one.headers["Authorization"] for one in logins} == {"Bearer t"}
         assert runs.read_text().split() == ["run"]
         now[0] = 61.0
-        await login.login()
+        second = await login.login()
         assert len(runs.read_text().split()) == 2
         now[0] = 0.0
-        assert login.refused()
-        assert not login.refused()
+        assert login.refused(second)
+        await login.login()
+        assert len(runs.read_text().split()) == 3
+        assert login.refused(second)  # by a request that was sent before: there is a later one already
         await login.login()
         assert len(runs.read_text().split()) == 3
 

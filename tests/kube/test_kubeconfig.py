@@ -252,10 +252,11 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     """A token that was replaced is used with the next request; an empty or missing file is named."""
     path = write(tmp_path / "token", "one\n")
     file = TokenFile(path)
-    assert asyncio.run(file.login()).headers == {"Authorization": "Bearer one"}
-    assert not file.refused()
+    login = asyncio.run(file.login())
+    assert login.headers == {"Authorization": "Bearer one"}
+    assert not file.refused(login)
     path.write_text("two")
-    assert file.refused()
+    assert file.refused(login)
     assert asyncio.run(file.login()).headers == {"Authorization": "Bearer two"}
     for bad in ("", " \n", "a b", "ü"):
         path.write_text(bad)

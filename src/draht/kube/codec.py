@@ -112,7 +112,7 @@ class Codec(Generic[T]):
     def __init__(self, kind: Kind[T], version: str) -> None:
         self.kind = kind
         self.version = version
-        self._untyped = not issubclass(kind.model, Object)
+        self._untyped = not kind.is_struct
         self._model = wire_model(kind, version)
         self._convert = is_converted(kind) and version != kind.version
         frame = msgspec.defstruct("Frame", [("type", str), ("object", self._model)])

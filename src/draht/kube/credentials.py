@@ -38,8 +38,8 @@ class Credentials(Protocol):
         """
         ...
 
-    def refused(self) -> bool:
-        """Note that the server didn't accept the last login; True if the next may be another one."""
+    def refused(self, login: Login) -> bool:
+        """Note that the server didn't accept a login; True if the next one may be another."""
         ...
 
 
@@ -53,12 +53,12 @@ class Fixed:
         """The login."""
         return self.value
 
-    def refused(self) -> bool:
+    def refused(self, login: Login) -> bool:  # noqa: ARG002 - the protocol's
         """There is no other."""
         return False
 
 
-@dataclass
+@dataclass(frozen=True)
 class TokenFile:
     """A bearer token in a file, read before each request: kubelets renew it in place.
 
@@ -69,16 +69,14 @@ class TokenFile:
 
     path: Path
     certificate: ClientCertificate | None = None
-    _last: str = field(default="", init=False, repr=False)
 
     async def login(self) -> Login:
         """The token that the file holds now."""
-        self._last = self._read()
-        return Login({"Authorization": f"Bearer {self._last}"}, self.certificate)
+        return Login({"Authorization": f"Bearer {self._read()}"}, self.certificate)
 
-    def refused(self) -> bool:
+    def refused(self, login: Login) -> bool:
         """Whether the file holds another token by now."""
-        return self._read() != self._last
+        return login.headers.get("Authorization") != f"Bearer {self._read()}"
 
     def _read(self) -> str:
         try:

@@ -84,11 +84,11 @@ class ExecPlugin:
             self._kept = self._read(await self._run())
             return self._kept[0]
 
-    def refused(self) -> bool:
-        """Ask the program again next time."""
-        again = self._kept is not None
-        self._kept = None
-        return again
+    def refused(self, login: Login) -> bool:
+        """Ask the program again next time, unless another request has done so already."""
+        if self._kept is not None and self._kept[0] is login:
+            self._kept = None
+        return True
 
     async def _run(self) -> bytes:
         command = self.config.command

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_origin
 from urllib.parse import quote
 
 from draht.api import core, resource
+from draht.api.meta import Object
 
 __all__ = [
     "CLAIMS",
@@ -37,14 +38,19 @@ class Kind(Generic[T]):
         api_version: ``v1`` or ``group/version``.
         plural: How paths call it: ``resourceclaims``.
         namespaced: Whether its objects lie in namespaces.
-        model: What objects are decoded to: a struct derived from `draht.api.meta.Object`, or ``dict`` for the JSON
-            as it came.
+        model: What objects are decoded to: a struct derived from `draht.api.meta.Object`, or ``dict`` (also
+            ``dict[str, Any]``) for the JSON as it came.
     """
 
     api_version: str
     plural: str
     namespaced: bool
     model: type[T]
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether objects are decoded to a struct."""
+        return issubclass(get_origin(self.model) or self.model, Object)
 
     @property
     def group(self) -> str:

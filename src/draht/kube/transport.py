@@ -24,6 +24,7 @@ from yarl import URL
 
 from draht.kube.backoff import Backoff
 from draht.kube.config import Config
+from draht.kube.credentials import Login
 from draht.kube.errors import AnswerError, ConfigError, KubeError, StatusError, UnreachableError, status_error
 
 __all__ = ["ATTEMPTS", "MAX_BODY", "MAX_LINE", "Call", "Transport"]
@@ -176,7 +177,8 @@ class Transport:
     async def _answer(self, call: Call, bounds: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer that is a success; with fresh credentials if the kept ones were refused."""
         for last in (False, True):
-            response = await self._send(call, bounds)
+            login = await self._config.credentials.login()
+            response = await self._send(call, bounds, login)
             try:
                 if response.status < 300:
                     try:
@@ -186,12 +188,12 @@ class Transport:
                     return
                 failure = await self._refusal(call, response)
             finally:
-                response.close() if response.status >= 300 else response.release()
-            if last or failure.code != 401 or not self._config.credentials.refused():
+                # What wasn't read to its end closes the connection.
+                response.release()
+            if last or failure.code != 401 or not self._config.credentials.refused(login):
                 raise failure
 
-    async def _send(self, call: Call, bounds: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        login = await self._config.credentials.login()
+    async def _send(self, call: Call, bounds: aiohttp.ClientTimeout, login: Login) -> aiohttp.ClientResponse:
         secure: ssl.SSLContext | bool = True
         if self._base.startswith("https:"):
             secure = self._config.trust.context(login.certificate)

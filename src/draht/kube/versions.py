@@ -11,7 +11,6 @@ from typing import Any
 
 from draht.api.conversion import Version
 from draht.api.kinds import KINDS, identity
-from draht.api.meta import Object
 from draht.kube.errors import KubeError
 from draht.kube.kinds import Kind
 
@@ -23,7 +22,7 @@ _VERSIONS: tuple[Version, ...] = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 
 def is_converted(kind: Kind[Any]) -> bool:
     """Whether draht converts objects of this kind: those of `GROUP` that are structs of v1."""
-    return kind.api_version == f"{GROUP}/v1" and issubclass(kind.model, Object)
+    return kind.api_version == f"{GROUP}/v1" and kind.is_struct
 
 
 def candidates(kind: Kind[Any]) -> tuple[Version, ...]:
