@@ -15,7 +15,7 @@ import engines
 import go_programs
 from go_programs import Module
 
-__all__ = ["MODULES", "OLDER", "Version", "ensure"]
+__all__ = ["MODULES", "OLDER", "Version", "ensure", "is_built"]
 
 HOME = Path(__file__).resolve().parents[1] / "tests" / "cluster" / "programs"
 
@@ -59,3 +59,8 @@ def ensure(version: Version = "1.37", say: Callable[[str], None] = go_programs.s
     others = [module for module in MODULES if module not in KUBERNETES.values() and module is not engines.CONTAINERD]
     built = go_programs.ensure("cluster", [KUBERNETES[version], *others], say)
     return built | go_programs.ensure("engine", [engines.CONTAINERD], say)
+
+
+def is_built(version: Version) -> bool:
+    """Whether that Kubernetes is in the cache; building it takes minutes."""
+    return go_programs.is_built("cluster", KUBERNETES[version])

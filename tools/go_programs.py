@@ -15,7 +15,7 @@ from pathlib import Path
 import buildcache
 import gotoolchain
 
-__all__ = ["Module", "ensure", "silent"]
+__all__ = ["Module", "ensure", "is_built", "silent"]
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,29 @@ def ensure(kind: str, modules: Iterable[Module], say: Callable[[str], None] = si
     """
     built: dict[str, Path] = {}
     for module in modules:
-        files = [*module.directory.rglob("go.*"), *module.directory.rglob("*.go")]
-        recipe = (module.packages, module.arguments, module.variables, module.versions, module.prefix)
-        key = buildcache.digest(files, *(repr(part) for part in recipe))
 
         def build_into(directory: Path, module: Module = module) -> None:
             say(f"{kind} programs {', '.join(module.packages)}: not built yet; building them")
             _build(module, directory)
 
-        directory = buildcache.entry(f"{kind}-{module.directory.name}", key, build_into, keep=2)
+        directory = buildcache.entry(_kind(kind, module), _key(module), build_into, keep=2)
         built.update({name: directory / name for name in module.packages})
     return built
+
+
+def is_built(kind: str, module: Module) -> bool:
+    """Whether `ensure` would find a module's programs in the cache."""
+    return (buildcache.folder(_kind(kind, module)) / _key(module)).is_dir()
+
+
+def _kind(kind: str, module: Module) -> str:
+    return f"{kind}-{module.directory.name}"
+
+
+def _key(module: Module) -> str:
+    files = [*module.directory.rglob("go.*"), *module.directory.rglob("*.go")]
+    recipe = (module.packages, module.arguments, module.variables, module.versions, module.prefix)
+    return buildcache.digest(files, *(repr(part) for part in recipe))
 
 
 def _build(module: Module, directory: Path) -> None:

@@ -6,14 +6,17 @@ import os
 
 import pytest
 
+import cluster_programs
 from cluster.cluster import Cluster
 from cluster.pods import pod
+from requirements import require
 
 pytestmark = [pytest.mark.versions, pytest.mark.usefixtures("cluster_needs")]
 
 
 def test_kubernetes_1_33_runs_pods_and_serves_its_beta_apis() -> None:
     """Control plane and kubelet of 1.33 run; dynamic resource allocation is served as beta and not yet as v1."""
+    require(cluster_programs.is_built("1.33"), "Kubernetes 1.33 isn't built (make test-versions builds it)")
     running = Cluster.up(f"o{os.getpid()}", nodes=1, version="1.33")
     try:
         assert "v1.33." in running.kubectl("get", "nodes")
