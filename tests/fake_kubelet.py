@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from draht.node.socket_server import SocketServer, channel, identity
 from draht.node.wire import (
@@ -248,10 +249,9 @@ class FakeKubelet:
     async def _register(self, socket: Path) -> None:
         wire = registration_pb2
         async with channel(socket) as peer:
-            get_info = peer.unary_unary(
+            get_info: grpc.aio.UnaryUnaryMultiCallable[Any, bytes] = peer.unary_unary(
                 "/pluginregistration.Registration/GetInfo",
                 request_serializer=wire.InfoRequest.SerializeToString,
-                response_deserializer=wire.PluginInfo.FromString,
             )
             notify = peer.unary_unary(
                 "/pluginregistration.Registration/NotifyRegistrationStatus",
@@ -259,8 +259,8 @@ class FakeKubelet:
                 response_deserializer=wire.RegistrationStatusResponse.FromString,
             )
             try:
-                info = await get_info(wire.InfoRequest(), timeout=1.0)
-            except grpc.RpcError:
+                info = wire.PluginInfo.FromString(await get_info(wire.InfoRequest(), timeout=1.0))
+            except (grpc.RpcError, DecodeError):
                 self.silent.add(socket)
                 return
             error = self.refuse.get(info.name, "")

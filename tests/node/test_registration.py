@@ -55,6 +55,16 @@ def foreign(root: Path, file: str, **info: Any) -> SocketServer:
     return SocketServer(root / "plugins_registry" / file, [handler])
 
 
+def babbling(path: Path) -> SocketServer:
+    """A server that answers with bytes that are no message."""
+
+    async def get_info(_request: Any, _context: Any) -> bytes:
+        return b"\xff\xff\xff"
+
+    method: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(get_info)
+    return SocketServer(path, [grpc.method_handlers_generic_handler(SERVICE, {"GetInfo": method})])
+
+
 @contextmanager
 def bound(path: Path) -> Iterator[socket.socket]:
     """A socket that accepts connections and never answers."""
@@ -217,11 +227,13 @@ def test_garbage_in_the_registry_is_no_plugin_and_stays(root: Path, monkeypatch:
 
     async def main() -> None:
         with bound(registry / "silent-reg.sock"):
-            other_service = SocketServer(registry / "wrong-reg.sock", [])
-            await other_service.start()
+            others = [SocketServer(registry / "wrong-reg.sock", []), babbling(registry / "babbling-reg.sock")]
+            for other in others:
+                await other.start()
             async with FakeKubelet(root) as kubelet, plugin(root):
                 await kubelet.plugin(DRIVER)
-            await other_service.stop()
+            for other in others:
+                await other.stop()
 
     asyncio.run(main())
     left = {path.name for path in registry.iterdir()}
@@ -378,15 +390,23 @@ def test_a_directory_that_cant_be_written_is_a_sentence(root: Path) -> None:
         asyncio.run(plugin(root).start())
 
 
-def test_stop_is_harmless_before_start_and_twice(root: Path) -> None:
-    """Ending is never an error."""
+def test_a_plugin_may_be_stopped_at_any_time_and_started_again(root: Path) -> None:
+    """Ending is never an error; what is started again serves everything again, health included."""
 
     async def main() -> None:
-        ours = plugin(root)
+        health = HealthService("node-0")
+        health.set(Offer(), ())
+        ours = plugin(root, health=health)
         await ours.stop()
-        await ours.start()
-        await ours.stop()
-        await ours.stop()
+        async with FakeKubelet(root) as kubelet:
+            for _ in range(2):
+                await ours.start()
+                stream = (await kubelet.plugin(DRIVER)).health()
+                assert list((await anext(stream)).devices) == []
+                await stream.aclose()
+                await ours.stop()
+                await ours.stop()
+                await kubelet.restart()
         shutil.rmtree(root / "plugins")
 
     asyncio.run(main())

@@ -104,6 +104,7 @@ class DevicePlugin:
         Raises:
             SocketError: The socket can't be made.
         """
+        self._service.reopen()
         await self._server.start()
         self._running = asyncio.create_task(self._run(), name=f"device plugin {self.resource_name}")
 
@@ -129,7 +130,7 @@ class DevicePlugin:
         while True:
             try:
                 await self._look()
-            except (SocketError, grpc.RpcError) as error:
+            except (SocketError, OSError, grpc.RpcError) as error:
                 self._known = None
                 text = str(error.details()) if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 problem = f"the plugin can't be registered: {text}"

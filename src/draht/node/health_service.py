@@ -71,6 +71,10 @@ class HealthService:
         self._closed = True
         self._wake()
 
+    def reopen(self) -> None:
+        """Serve streams again."""
+        self._closed = False
+
     def services(self) -> tuple[str, ...]:
         """What a registration says is behind the socket."""
         return tuple(f"{version}.DRAResourceHealth" for version in VERSIONS)

@@ -14,6 +14,7 @@ from typing import Final
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from draht.node.socket_server import channel
 from draht.node.wire.registration_pb2 import InfoRequest, PluginInfo
@@ -85,14 +86,15 @@ def _sockets(registry: Path) -> list[Path]:
 
 async def _ask(socket: Path, patience: float) -> RegisteredPlugin | None:
     async with channel(socket) as peer:
-        get_info = peer.unary_unary(
-            GET_INFO, request_serializer=InfoRequest.SerializeToString, response_deserializer=PluginInfo.FromString
+        # Decoded here and not by gRPC, which logs a traceback and answers None for bytes that are no message.
+        get_info: grpc.aio.UnaryUnaryMultiCallable[InfoRequest, bytes] = peer.unary_unary(
+            GET_INFO, request_serializer=InfoRequest.SerializeToString
         )
         call = get_info(InfoRequest(), timeout=patience)
         try:
-            info = await call
+            info = PluginInfo.FromString(await call)
             trailing = await call.trailing_metadata() or ()
-        except grpc.RpcError:
+        except (grpc.RpcError, DecodeError):
             return None
     # Not a dict of it: releases of grpcio differ in what iterating over metadata as a mapping gives.
     version = next((str(value) for key, value in trailing if key == VERSION_KEY), "")

@@ -105,6 +105,8 @@ class KubeletPlugin:
             DriverRegisteredError: Another plugin serves this driver's name.
             SocketError: A socket can't be made.
         """
+        if self._health is not None:
+            self._health.reopen()
         async with self._starts_alone():
             await self._refuse_others()
             await self._remove_leftovers()
@@ -236,7 +238,7 @@ class KubeletPlugin:
             await asyncio.sleep(self._interval)
             try:
                 await self._restore()
-            except SocketError as error:
+            except (SocketError, OSError) as error:
                 self._problem = str(error)
                 _log.error("%s", error, extra=self._extra())
 
