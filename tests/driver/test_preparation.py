@@ -18,6 +18,7 @@ from draht.driver.errors import (
     DriverFailedError,
     NotAllocatedError,
     ParametersError,
+    StateError,
 )
 from draht.driver.framework import ClaimDevices, Offer, Offered, Pool, Prepared
 from draht.driver.preparation import Preparer
@@ -246,6 +247,35 @@ def test_what_a_driver_raises_is_told_and_undone(
     assert driver.prepared() == {}
     driver.hook = lambda _what, _claim: None
     place.prepare(claim("u2", "toy-0"))
+
+
+def test_what_is_prepared_needs_no_discovery(tmp_path: Path) -> None:
+    """The failure is one sentence for what needs the devices, and no obstacle for what doesn't."""
+    driver = ToyDriver(tmp_path / "effects")
+    prepared = preparer(tmp_path, driver).prepare(claim("u1", "toy-0"))
+
+    class Blind(ToyDriver):
+        def discover(self) -> Offer:
+            raise OSError(5, "Input/output error")
+
+    blind = preparer(tmp_path, Blind(tmp_path / "effects"))
+    assert blind.prepare(claim("u1", "toy-0")) == prepared
+    assert blind.recover().kept == ("u1",)
+    for action in (blind.offer, blind.refresh, lambda: blind.prepare(claim("u2", "toy-1"))):
+        with pytest.raises(DriverFailedError, match="failed to discover its devices"):
+            action()
+    blind.unprepare("u1")
+    assert driver.prepared() == {}
+
+
+def test_a_row_that_cannot_be_read_is_one_sentence(place: Preparer) -> None:
+    """As another version might leave it."""
+    place.prepare(claim("u1", "toy-0"))
+    with place.database.transaction() as tx:
+        tx.connection.execute("UPDATE claims SET record = '{\"uid\": 3}'")
+    for action in (place.prepared, place.recover, lambda: place.prepare(claim("u1", "toy-0"))):
+        with pytest.raises(StateError, match="a claim that this draht can't read"):
+            action()
 
 
 class Careless(ToyDriver):

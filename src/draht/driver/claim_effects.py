@@ -25,7 +25,7 @@ from draht.driver.framework import ClaimDevices, Driver, Prepared
 from draht.driver.metadata import metadata_files
 from draht.driver.prepared import PreparedClaim, PreparedDevice
 
-__all__ = ["Effects", "Made"]
+__all__ = ["Effects", "Made", "call_driver"]
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Effects:
         """
         self.look(record, offered)
         claim = devices(record, offered)
-        prepared = _call(self.driver.name, "prepare", lambda: self.driver.prepare(claim))
+        prepared = call_driver(self.driver.name, "prepare the claim", lambda: self.driver.prepare(claim))
         _check(self.driver.name, claim, prepared)
         self.steps("effects-done")
         self.files.write_shared(prepared.files)
@@ -141,7 +141,7 @@ class Effects:
         self.files.remove_spec(record.uid, files)
         self.steps("spec-removed")
         claim = devices(record, offered)
-        _call(self.driver.name, "unprepare", lambda: self.driver.unprepare(claim))
+        call_driver(self.driver.name, "unprepare the claim", lambda: self.driver.unprepare(claim))
         self.steps("effects-undone")
         self.files.remove_metadata(record.uid, files)
         self.steps("metadata-removed")
@@ -168,8 +168,13 @@ def _answer(record: Record, spec: cdi.Spec, status: tuple[AllocatedDeviceStatus,
     )
 
 
-def _call(driver: str, what: str, call: Callable[[], T]) -> T:
-    """Call the driver: whatever it raises reaches the pod's events as one sentence."""
+def call_driver(driver: str, what: str, call: Callable[[], T]) -> T:
+    """Call the driver: whatever it raises reaches the pod's events as one sentence.
+
+    Raises:
+        DrahtError: What the driver explains itself.
+        DriverFailedError: Anything else, with the original error as its cause.
+    """
     try:
         return call()
     except DrahtError:
@@ -177,7 +182,7 @@ def _call(driver: str, what: str, call: Callable[[], T]) -> T:
     except Exception as error:
         reason = " ".join(str(error).split()) or "no message"
         raise DriverFailedError(
-            f"driver {driver} failed to {what} the claim ({type(error).__name__}: {reason[:500]})",
+            f"driver {driver} failed to {what} ({type(error).__name__}: {reason[:500]})",
             hint="this is a mistake in the driver",
         ) from error
 

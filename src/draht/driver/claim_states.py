@@ -24,11 +24,11 @@ import msgspec
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
 from draht.driver import allocated, audit, claim_status, claims, holds
-from draht.driver.claim_effects import Effects
+from draht.driver.claim_effects import Effects, call_driver
 from draht.driver.claim_files import ClaimFiles
 from draht.driver.claims import Claim, Record
 from draht.driver.database import Database, Transaction
-from draht.driver.errors import ClaimError, DeviceInUseError, HeldError, StateError, StateLostError
+from draht.driver.errors import DeviceInUseError, HeldError, StateError, StateLostError
 from draht.driver.framework import Driver, Offer
 from draht.driver.prepared import PreparedClaim
 from draht.driver.recovery import Adopted, adopt
@@ -90,7 +90,7 @@ class ClaimStates:
     def refresh(self) -> Offer:
         """Discover again."""
         with self._discovering:
-            offer = self.driver.discover()
+            offer = call_driver(self.driver.name, "discover its devices", self.driver.discover)
             self._devices = allocated.by_name(offer, self._node_name)
             self._offer = offer
             return offer
@@ -99,9 +99,6 @@ class ClaimStates:
         """From whatever state the claim is in to ``prepared``."""
         name, uid = self.driver.name, claim.metadata.uid
         results = allocated.results(claim, name)
-        self.offer()
-        if any((result.pool, result.device) not in self._devices for result in results):
-            self.refresh()
         wanted, problem = self._wanted(claim)
         with self.transaction() as tx:
             row = claims.find(tx, uid, name)
@@ -127,9 +124,12 @@ class ClaimStates:
     def _wanted(self, claim: ResourceClaim) -> tuple[Record | None, DrahtError | None]:
         """What is to be recorded, or why it can't be: that matters only if the claim isn't prepared already."""
         try:
+            self.offer()
+            if any((one.pool, one.device) not in self._devices for one in allocated.results(claim, self.driver.name)):
+                self.refresh()
             record = allocated.record(claim, self.driver.name, self._devices, since=self.database.clock())
             self._effects.look(record, self._devices)
-        except ClaimError as error:
+        except DrahtError as error:
             return None, error
         return record, None
 
@@ -194,7 +194,7 @@ class ClaimStates:
     def _undo(self, row: Claim, why: str) -> None:
         if self._offer is None:
             # Helpful, not needed: what was prepared has to go even if nothing can be discovered.
-            with suppress(Exception):
+            with suppress(DrahtError):
                 self.refresh()
         self._effects.undo(row.record, self._devices, row.files)
         with self.transaction() as tx:

@@ -17,7 +17,7 @@ import msgspec
 from draht.api.resource import DeviceRequestAllocationResult
 from draht.driver import audit
 from draht.driver.database import Transaction
-from draht.driver.errors import HeldError
+from draht.driver.errors import HeldError, StateError
 from draht.driver.framework import Parameters
 from draht.driver.prepared import PreparedClaim
 
@@ -244,14 +244,21 @@ _SELECT = "SELECT state, record, answer, boot_id, adopted, files FROM claims"
 
 def _claim(row: Sequence[object]) -> Claim:
     state, record, answer, boot_id, adopted, files = row
-    return Claim(
-        state=msgspec.convert(state, ClaimState),
-        record=_RECORDS.decode(str(record)),
-        answer=None if answer is None else _ANSWERS.decode(str(answer)),
-        boot_id=str(boot_id),
-        adopted=bool(adopted),
-        files=_FILES.decode(str(files)),
-    )
+    try:
+        return Claim(
+            state=msgspec.convert(state, ClaimState),
+            record=_RECORDS.decode(str(record)),
+            answer=None if answer is None else _ANSWERS.decode(str(answer)),
+            boot_id=str(boot_id),
+            adopted=bool(adopted),
+            files=_FILES.decode(str(files)),
+        )
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"the database has a claim that this draht can't read: {error}",
+            where=str(record)[:200],
+            hint="use the draht that wrote it, or move the database away: claims are found again from CDI specs",
+        ) from None
 
 
 _RECORDS = msgspec.json.Decoder(Record)

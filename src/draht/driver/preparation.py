@@ -73,11 +73,19 @@ class Preparer:
         self._lock_seconds = lock_seconds
 
     def offer(self) -> Offer:
-        """What the driver offers, as it was last discovered; discovers it on the first call."""
+        """What the driver offers, as it was last discovered; discovers it on the first call.
+
+        Raises:
+            DrahtError: The driver can't discover anything.
+        """
         return self._states.offer()
 
     def refresh(self) -> Offer:
-        """Discover again."""
+        """Discover again; if that fails, what was discovered before is still offered.
+
+        Raises:
+            DrahtError: The driver can't discover anything.
+        """
         return self._states.refresh()
 
     def prepare(self, claim: ResourceClaim) -> PreparedClaim:
