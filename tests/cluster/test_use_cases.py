@@ -23,8 +23,6 @@ from draht.host.use_cases import UseCase, use_cases
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
 CASES = use_cases()
-REFUSED = {"06": "draht can't set intervals yet"}
-"""Case → what the pod's events say, where it needs what draht doesn't do yet."""
 CLIQUE = "3c1a7b52-0f7e-4b9f-9d0e-6d1e0f3a2b11.0"
 
 
@@ -121,7 +119,7 @@ def test_a_use_case_runs(dra: Cluster, serve: Callable[..., Any], case: UseCase)
     try:
         with watched_claims(dra) as claims:
             dra.kubectl("apply", "-f", manifests)
-            if case.number in REFUSED:
+            if case.refused:
                 refused(dra, case)
             else:
                 run(dra, case, claims)
@@ -173,7 +171,7 @@ def refused(cluster: Cluster, case: UseCase) -> None:
 
     def told() -> bool:
         events = listed(cluster, "events")
-        return any(REFUSED[case.number] in event.get("message", "") for event in events)
+        return any(case.refused in event.get("message", "") for event in events)
 
     until(told, lambda: "no event says why: " + cluster.kubectl("get", "events", "-A"))
     assert {pod["status"]["phase"] for pod in pods_of(cluster, case).values()} == {"Pending"}

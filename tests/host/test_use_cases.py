@@ -38,6 +38,17 @@ def test_there_are_twelve_and_the_page_lists_them() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
+def test_the_page_says_what_happens_on_kubernetes(case: UseCase) -> None:
+    """The second table has the options that the agent needs, and which case it refuses."""
+    page = (ROOT / "examples/use-cases/README.md").read_text().partition("## On Kubernetes")[2]
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {case.number} |")]
+    assert f"--profile {case.profile}" in line
+    assert ("--partitions" in line, "--shares" in line) == (case.publish.partitions, case.publish.shares)
+    assert all(f"--slices {named(case)}/{file}" in line for file in case.files)
+    assert ("refused" in line) == bool(case.refused)
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_a_use_case_gets_the_devices_it_names(case: UseCase) -> None:
     """The manifests are plain Kubernetes objects without a field of draht's, and the allocator chooses what is said."""
     read = read_files([Path(case.directory) / "manifests.yaml"])

@@ -52,6 +52,7 @@ class UseCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         publish: How the machine offers its GPUs.
         files: Further manifests that stand for what isn't here: a fabric, the labels of a node.
         simulated: What is prepared as simulated beyond the hardware.
+        refused: What the node agent says instead of preparing it, where the case needs what draht doesn't do yet.
         devices: Pod → container → names of the devices that it gets.
         directory: The folder with its manifests.
     """
@@ -63,6 +64,7 @@ class UseCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     publish: _Publish = _Publish()
     files: tuple[str, ...] = ()
     simulated: tuple[str, ...] = ()
+    refused: str = ""
     devices: dict[str, dict[str, tuple[str, ...]]]
     directory: str = ""
 
