@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -225,6 +226,47 @@ def test_refusals_of_every_kind_are_visible_and_end() -> None:
     run(test)
 
 
+def test_a_conflict_behind_a_stuck_watch_is_looked_up() -> None:
+    """Somebody else has changed the slice and the watch doesn't show it: the server is asked."""
+
+    async def test() -> None:
+        async with SliceServer() as server, publishing(server) as publisher:
+            publisher.set(offer(*many(3)))
+            await settled(publisher)
+            server._tell = lambda *_: None  # type: ignore[method-assign]  # a watch that is stuck
+            server.change(0, lambda obj: obj["spec"]["devices"].pop())
+            publisher.set(offer(*many(4)))
+            await settled(publisher)
+            assert server.names_of_devices() == [many(4)]
+
+    run(test)
+
+
+def test_news_dont_shorten_the_wait_after_a_failure() -> None:
+    """The watch tells of a hundred changes while a write has to wait; it isn't tried once for each of them."""
+
+    async def test() -> None:
+        delays = replace(AT_ONCE, retry=Backoff(initial=60.0, maximum=60.0, jitter=0))
+        async with SliceServer() as server, publishing(server, delays) as publisher:
+            publisher.set(offer(*many(3)))
+            await settled(publisher)
+            server.faults.append(Fault("status", verb="update", code=403, times=1000))
+            publisher.set(offer(*many(4)))
+            await until(lambda: publisher.problems)
+            for number in range(100):
+                server.change(0, partial(_label, number))
+                await asyncio.sleep(0.001)
+            assert publisher.counters["failed"] == 1
+            publisher.set(offer(*many(5)))
+            await until(lambda: publisher.counters["failed"] == 2, "what is set anew is tried at once")
+
+    run(test)
+
+
+def _label(number: int, obj: Object) -> None:
+    obj["metadata"]["labels"] = {"n": str(number)}
+
+
 def test_a_server_that_is_away_is_waited_for() -> None:
     """What is set meanwhile is published when it is back; the problem says that it is away, and goes."""
 
@@ -370,10 +412,13 @@ def test_of_two_agents_the_one_that_was_started_later_publishes() -> None:
             old.set(offer(*many(3)))
             await settled(old)
             async with publishing(server, started=2.0) as new:
+                waits: list[float] = []
                 for count in (3, 4, 80):
                     new.set(offer(*many(count, "new")))
                     await settled(new)
-                    await until(lambda: old._repair_at is not None)
+                    await until(lambda: (old._repair_at or 0) > max(waits, default=0), "it begins to wait anew")
+                    assert old._repair_at is not None
+                    waits.append(old._repair_at)
                 assert server.devices() == sorted(many(80, "new"))
                 assert new.counters["repairs"] == old.counters["repairs"] == 0
 

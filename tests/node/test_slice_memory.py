@@ -52,6 +52,17 @@ def test_what_is_there_is_the_newest_that_is_known(
     assert view(memory, version, *stored) == expected, "looking changes nothing"
 
 
+def test_nothing_is_kept_of_slices_that_are_gone() -> None:
+    """An agent that runs for a year doesn't grow."""
+    memory = SliceMemory(lambda: 0.0)
+    for number in range(100):
+        memory.wrote(each(f"s{number}", number))
+        memory.removed(each(f"s{number}", number))
+    view(memory, 100)
+    assert not memory._gone
+    assert not memory._written
+
+
 def test_writes_are_forgotten_once_the_watch_has_shown_them() -> None:
     """And until then it is known since when they wait."""
     now = [5.0]

@@ -146,8 +146,8 @@ def _in_place(count: int, live: Sequence[ResourceSlice], *, changed: int, missin
         # Incomplete now, and until the last one is created, which comes after all changes.
         return agreed
     if surplus:
-        # Too many now, and until the last one is gone; but then nothing else may differ.
-        return agreed and not changed
+        # Too many now, and until the last one is gone, which comes after all changes.
+        return agreed
     return changed <= 1
 
 
