@@ -106,11 +106,12 @@ class Agent:
             started(port)
             database = Database(settings.state_directory)
             await asyncio.to_thread(database.check)
-            works = [self._serve(driver, database) for driver in self._drivers]
-            works += [resource.serve(settings.kubelet, self._metrics) for resource in self._resources]
-            if self._labels is not None:
-                works.append(self._labels.run(self._client, settings.node_name))
-            await _until(stop, works)
+            with database.kept_open():
+                works = [self._serve(driver, database) for driver in self._drivers]
+                works += [resource.serve(settings.kubelet, self._metrics) for resource in self._resources]
+                if self._labels is not None:
+                    works.append(self._labels.run(self._client, settings.node_name))
+                await _until(stop, works)
             logger.info("stopped; slices and prepared claims stay")
 
     def unready(self) -> list[str]:

@@ -70,6 +70,11 @@ class DRAService(Generic[_Claim]):
         """UID of a claim → why its status can't be written."""
         return self._reports.problems if self._reports is not None else {}
 
+    def report(self, claim: _Claim) -> None:
+        """Write what became of a claim that was prepared without the kubelet, as after a reboot; in the background."""
+        if self._reports is not None:
+            self._reports.put(claim.uid, claim)
+
     def services(self) -> tuple[str, ...]:
         """What a registration says is behind the socket."""
         return tuple(f"{version}.DRAPlugin" for version in VERSIONS)

@@ -20,7 +20,7 @@ from draht.api.resource import ResourceClaim
 from draht.driver.database import Database
 from draht.driver.framework import Driver, Health, Offer
 from draht.driver.preparation import Preparer
-from draht.driver.prepared import Places
+from draht.driver.prepared import Places, PreparedClaim
 from draht.kube import CLAIMS, Client, NotFoundError
 from draht.node.claim_report import report
 from draht.node.dra_service import DRAService
@@ -94,8 +94,12 @@ class ServedDriver:
         self.preparer = Preparer(driver, database, places.claims, node_name=node_name)
         self.publisher = Publisher(client, driver.name, node_name)
         self._health_service = HealthService(node_name)
-        service = DRAService(driver.name, self.preparer, self._fetch, report=partial(report, client), observer=metrics)
-        self.plugin = KubeletPlugin(service, health=self._health_service, kubelet=places.kubelet, instance=instance)
+        self._service = DRAService(
+            driver.name, self.preparer, self._fetch, report=partial(report, client), observer=metrics
+        )
+        self.plugin = KubeletPlugin(
+            self._service, health=self._health_service, kubelet=places.kubelet, instance=instance
+        )
         self._offer = Offer()
         self._health: tuple[Health, ...] = ()
         self._trouble: str | None = None
@@ -122,6 +126,9 @@ class ServedDriver:
                 "swept": len(recovered.swept),
             },
         )
+        for claim in await asyncio.to_thread(self.preparer.prepared):
+            if claim.uid in recovered.restored or _unready(claim):
+                self._service.report(claim)
         await self._look_at_health()
         await self.plugin.start()
         self._tell()
@@ -233,3 +240,8 @@ class ServedDriver:
             except (DrahtError, OSError) as error:
                 self._trouble = str(error)
                 logger.warning(str(error), extra={"driver": self.driver.name})
+
+
+def _unready(claim: PreparedClaim) -> bool:
+    """Whether a device of the claim isn't ready for containers, as when it couldn't be prepared again."""
+    return any(condition.status != "True" for device in claim.status for condition in device.conditions)
