@@ -88,8 +88,9 @@ def key_of(claim: dict[str, Any]) -> tuple[str, str]:
 def watched_claims(cluster: Cluster) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """Every claim that gets an allocation, as it last was with one: those of pods that have ended are gone by then."""
     command = [str(cluster.kubectl.program), "get", "resourceclaims", "-A", "--watch", "-o", "json"]
+    command += [f"--kubeconfig={cluster.kubeconfig}", f"--cache-dir={cluster.directory / 'kubectl-cache'}"]
     with tempfile.TemporaryFile("w+") as written:
-        watching = subprocess.Popen(command, env={"KUBECONFIG": str(cluster.kubeconfig)}, stdout=written)
+        watching = subprocess.Popen(command, stdout=written)
 
         def allocated() -> list[dict[str, Any]]:
             written.seek(0)
