@@ -7,7 +7,20 @@ import random
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-__all__ = ["GOOD", "KINDS", "changed", "random_object"]
+__all__ = [
+    "AMOUNTS",
+    "GOOD",
+    "KINDS",
+    "NAMES",
+    "RULE_STATUS",
+    "STATUS",
+    "TEXTS",
+    "at",
+    "changed",
+    "is_amount",
+    "places",
+    "random_object",
+]
 
 Json: TypeAlias = Any
 
@@ -196,9 +209,87 @@ _RULE = {
 
 GOOD: tuple[Json, ...] = (_CLASS, _CLAIM, _TEMPLATE, _SLICE, _PARTITIONS, _COUNTERS, _RULE)
 """Objects that a server with every feature on accepts; together they have nearly every field."""
-KINDS = tuple(dict.fromkeys(each["kind"] for each in GOOD))
+STATUS: Json = {
+    "allocation": {
+        "devices": {
+            "results": [
+                {
+                    "request": "one",
+                    "driver": "gpu.example.com",
+                    "pool": "pool/a",
+                    "device": "gpu-0",
+                    "shareID": "00000000-0000-4000-8000-000000000001",
+                    "consumedCapacity": {"memory": "10Gi"},
+                    "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
+                    "bindingConditions": ["example.com/ready"],
+                    "bindingFailureConditions": ["example.com/failed"],
+                    "skipNodeOperations": ["NodePrepareResources", "NodeUnprepareResources"],
+                },
+                {"request": "two/small", "driver": "gpu.example.com", "pool": "p", "device": "gpu-1"},
+            ],
+            "config": [
+                {"source": "FromClass", "opaque": {"driver": "gpu.example.com", "parameters": {"a": 1}}},
+                {
+                    "source": "FromClaim",
+                    "requests": ["one", "two/small"],
+                    "opaque": {"driver": "gpu.example.com", "parameters": {}},
+                },
+            ],
+        },
+        "nodeSelector": _NODE_SELECTOR,
+        "allocationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "reservedFor": [
+        {"resource": "pods", "name": "p", "uid": "u"},
+        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "v"},
+    ],
+    "devices": [
+        {
+            "driver": "gpu.example.com",
+            "pool": "pool/a",
+            "device": "gpu-0",
+            "shareID": "00000000-0000-4000-8000-000000000001",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "observedGeneration": 1,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "reason": "Up",
+                    "message": "it is up",
+                }
+            ],
+            "data": {"a": 1},
+            "networkData": {
+                "interfaceName": "eth0",
+                "ips": ["10.0.0.1/24", "2001:db8::1/64"],
+                "hardwareAddress": "00:11:22:33:44:55",
+            },
+        },
+        {"driver": "gpu.example.com", "pool": "p", "device": "gpu-1"},
+    ],
+}
+"""A status that a server takes for the good claim, with every field."""
 
-_TEXTS = [
+RULE_STATUS: Json = {
+    "conditions": [
+        {
+            "type": "EvictionInProgress",
+            "status": "False",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "reason": "NotStarted",
+            "message": "0 pods",
+        }
+    ]
+}
+"""A status that a server takes for the good rule."""
+
+KINDS = tuple(dict.fromkeys(each["kind"] for each in GOOD))
+NAMES = ("class", "claim", "template", "slice", "partitions", "counters", "rule")
+"""What tables call the good objects, in their order."""
+
+TEXTS = [
     *(
         "",
         "a",
@@ -302,7 +393,7 @@ _TEXTS = [
     ),
     "x" * 10241,
 ]
-_AMOUNTS = [
+AMOUNTS = [
     *(
         "0",
         "1",
@@ -344,21 +435,23 @@ _AMOUNT_FIELDS = {"value", "default", "min", "max", "step", "validValues", "perP
 }
 
 
-def _places(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value below the top."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in items:
         yield (*path, key)
-        yield from _places(child, (*path, key))
+        yield from places(child, (*path, key))
 
 
-def _at(value: Json, path: tuple[Any, ...]) -> Json:
+def at(value: Json, path: tuple[Any, ...]) -> Json:
+    """What is at a path."""
     for key in path:
         value = value[key]
     return value
 
 
-def _is_amount(path: tuple[Any, ...]) -> bool:
+def is_amount(path: tuple[Any, ...]) -> bool:
+    """Whether a text at a path is an amount."""
     names = [key for key in path if isinstance(key, str)]
     if "parameters" in names or "tolerations" in names or "taints" in names or "taint" in names:
         return False
@@ -370,14 +463,14 @@ def _is_amount(path: tuple[Any, ...]) -> bool:
 
 
 def _change(rng: random.Random, obj: Json, path: tuple[Any, ...]) -> None:
-    parent, key = _at(obj, path[:-1]), path[-1]
+    parent, key = at(obj, path[:-1]), path[-1]
     value = parent[key]
     if isinstance(value, bool):
         parent[key] = not value
     elif isinstance(value, int):
         parent[key] = rng.choice(_NUMBERS)
     elif isinstance(value, str):
-        parent[key] = rng.choice(_AMOUNTS if _is_amount(path) else _TEXTS)
+        parent[key] = rng.choice(AMOUNTS if is_amount(path) else TEXTS)
     elif isinstance(value, list) and value:
         _change_list(rng, parent, key, value)
     elif isinstance(value, dict) and value:
@@ -401,7 +494,7 @@ def _change_list(rng: random.Random, parent: Json, key: Any, value: list[Json]) 
 def _change_mapping(rng: random.Random, key: Any, value: dict[str, Json]) -> None:
     old = rng.choice(sorted(value))
     if key in _MAPS and rng.random() < 0.7:
-        names = [rng.choice(_TEXTS[:60])]
+        names = [rng.choice(TEXTS[:60])]
         if rng.random() < 0.3:
             names = [f"k{number}" for number in range(rng.choice([2, 31, 33, 49]))]
         value.update({name: copy.deepcopy(value[old]) for name in names})
@@ -441,12 +534,12 @@ def changed(rng: random.Random, good: Json, changes: int) -> Json:
     """A good object with that many changes, each of which may make it bad."""
     obj = copy.deepcopy(good)
     for _ in range(changes):
-        places = [
+        choices = [
             path
-            for path in _places(obj)
+            for path in places(obj)
             if path[0] not in ("apiVersion", "kind") and path != ("metadata",) and path != ("spec",)
         ]
-        _change(rng, obj, rng.choice(places))
+        _change(rng, obj, rng.choice(choices))
     return obj
 
 

@@ -15,9 +15,8 @@ import pytest
 from draht.api.kinds import KINDS
 from draht.api.reader import read_object
 from draht.validation import ALL, DEFAULT, validate
-from validation_objects import GOOD, random_object
+from validation_objects import GOOD, NAMES, random_object
 
-NAMES = ("class", "claim", "template", "slice", "partitions", "counters", "rule")
 BY_NAME = dict(zip(NAMES, GOOD, strict=True))
 LINES = (
     (Path(__file__).parents[1] / "data" / "validation" / "judged.jsonl").read_text(encoding="utf-8").splitlines()[1:]

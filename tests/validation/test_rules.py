@@ -13,9 +13,8 @@ from draht.api.kinds import KINDS
 from draht.api.meta import Object
 from draht.api.reader import read_object
 from draht.validation import ALL, DEFAULT, Gates, dropped_fields, validate, written_path
-from validation_objects import GOOD
+from validation_objects import GOOD, NAMES
 
-NAMES = ("class", "claim", "template", "slice", "partitions", "counters", "rule")
 BY_NAME = dict(zip(NAMES, GOOD, strict=True))
 RULES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "validation" / "rules.yaml").read_text(encoding="utf-8")
@@ -114,6 +113,42 @@ LIMITS: list[tuple[str, dict[str, Any], list[str]]] = [
 def test_a_limit_is_upstreams(name: str, changes: dict[str, Any], errors: list[str]) -> None:
     """What is just small enough is accepted; one more isn't."""
     assert found(changed(name, changes)) == errors
+
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
+MEMORY = "spec.devices.0.capacity.memory"
+# Each was judged differently once, and by a running API server.
+REGRESSIONS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("claim", {"metadata.ownerReferences": [OWNER, OWNER]}, []),
+    ("claim", {"metadata.ownerReferences": [OWNER, OWNER | {"name": "q"}]}, ["Invalid metadata.ownerReferences"]),
+    (
+        "claim",
+        {"metadata.ownerReferences": [OWNER, OWNER, {"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
+        ["Required metadata.ownerReferences[1].uid"],
+    ),
+    ("class", {"metadata.generateName": "a/b"}, ["Invalid metadata.generateName"]),
+    ("class", {"metadata.generateName": "A_", "metadata.name": "a"}, []),
+    (
+        "class",
+        {"metadata.generateName": "a/b", "spec.extendedResourceName": "x"},
+        ["Invalid spec.extendedResourceName"],
+    ),
+    ("slice", {"spec.devices.0.capacity.bandwidth": {}}, []),
+    ("counters", {"spec.sharedCounters.0.counters.memory": {}}, []),
+    (
+        "slice",
+        {f"{MEMORY}.requestPolicy.validRange.min": "REMOVE"},
+        ["Required spec.devices[0].capacity[memory].requestPolicy.validRange.min"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "changes", "errors"), REGRESSIONS, ids=range(len(REGRESSIONS)))
+def test_what_was_judged_differently_once_is_judged_as_the_server_does(
+    name: str, changes: dict[str, Any], errors: list[str]
+) -> None:
+    """Owners that are there twice, names of classes that are made up, amounts that are left out."""
+    assert sorted(set(found(changed(name, changes)))) == errors
 
 
 def test_fields_of_features_that_are_off_are_not_judged() -> None:

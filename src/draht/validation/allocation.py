@@ -1,14 +1,16 @@
 """The status of a claim: what was allocated, for whom, and what drivers report of its devices.
 
-Owns the rules of a status that is written for the first time (``validateResourceClaimStatusUpdate`` of
-``k8s.io/kubernetes/pkg/apis/resource/validation`` at v1.37.2). Who may write it, and what may change in one that is
-there, needs more than the object.
+Owns the rules of a status that is written (``validateResourceClaimStatusUpdate`` of
+``k8s.io/kubernetes/pkg/apis/resource/validation`` at v1.37.2): for the first time, or in place of one that is there.
+Who may write it needs more than the object.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Final, TypeAlias
+
+from msgspec import structs
 
 from draht.api.meta import Condition
 from draht.api.resource import (
@@ -24,6 +26,7 @@ from draht.validation import names
 from draht.validation.binding import check_binding_conditions, check_skipped_operations, declare_skipped_operations
 from draht.validation.claim import RequestNames, check_request_reference, declare_references
 from draht.validation.configuration import check_configuration, check_raw, declare_configuration
+from draht.validation.equality import same
 from draht.validation.errors import Report, one_of
 from draht.validation.identity import (
     check_device_name,
@@ -49,7 +52,7 @@ from draht.validation.lists import check_list, check_set, declare_too_many, decl
 from draht.validation.node_selector import check_node_selector
 from draht.validation.taints import check_toleration, declare_toleration
 
-__all__ = ["check_conditions", "check_status", "declare_status"]
+__all__ = ["check_conditions", "check_status", "declare_status", "without_deallocated"]
 
 _SOURCES: Final = ("FromClaim", "FromClass")
 _STATUSES: Final = ("False", "True", "Unknown")
@@ -60,8 +63,32 @@ DeviceKey: TypeAlias = tuple[str, str, str, str | None]
 """Driver, pool, device and share."""
 
 
-def check_status(report: Report, status: ResourceClaimStatus, requests: RequestNames) -> None:
-    """Judge the status of a claim with these requests."""
+def without_deallocated(status: ResourceClaimStatus, old: ResourceClaimStatus) -> ResourceClaimStatus:
+    """A status without what it says of devices that it takes out of the allocation: the server drops that."""
+    gone = _allocated(old) - _allocated(status)
+    devices = tuple(
+        each for each in status.devices if _key(each.driver, each.pool, each.device, each.share_id) not in gone
+    )
+    return structs.replace(status, devices=devices)
+
+
+def check_status(
+    report: Report,
+    status: ResourceClaimStatus,
+    requests: RequestNames,
+    old: ResourceClaimStatus | None = None,
+    *,
+    deleted: bool = False,
+) -> None:
+    """Judge the status of a claim.
+
+    Args:
+        report: Takes what is wrong.
+        status: The status.
+        requests: The requests of the claim.
+        old: The status that is there.
+        deleted: Whether the claim is being deleted.
+    """
     check_set(
         report,
         status.reserved_for,
@@ -70,8 +97,7 @@ def check_status(report: Report, status: ResourceClaimStatus, requests: RequestN
         lambda consumer: consumer.uid,
         limit=CONSUMERS,
     )
-    results = status.allocation.devices.results if status.allocation is not None else ()
-    allocated = {_key(result.driver, result.pool, result.device, result.share_id) for result in results}
+    allocated = _allocated(status)
     check_set(
         report,
         status.devices,
@@ -81,8 +107,19 @@ def check_status(report: Report, status: ResourceClaimStatus, requests: RequestN
     )
     if status.reserved_for and status.allocation is None:
         report.forbidden("status.reservedFor", "a claim that isn't allocated can't be reserved")
-    if status.allocation is not None:
+    elif deleted and not set(status.reserved_for) <= set(old.reserved_for if old is not None else ()):
+        report.forbidden("status.reservedFor", "nobody can be added to a claim that is being deleted")
+    if status.allocation is None:
+        return
+    if old is None or old.allocation is None:
         _check_allocation(report, status.allocation, "status.allocation", requests)
+    elif not same(status.allocation, old.allocation):
+        report.invalid("status.allocation", None, "can't be changed, only taken away")
+
+
+def _allocated(status: ResourceClaimStatus) -> set[DeviceKey]:
+    results = status.allocation.devices.results if status.allocation is not None else ()
+    return {_key(result.driver, result.pool, result.device, result.share_id) for result in results}
 
 
 def _key(driver: str, pool: str, device: str, share: str | None) -> DeviceKey:
@@ -228,9 +265,9 @@ def _check_address(report: Report, address: str, path: str) -> None:
 # Declared rules
 
 
-def declare_status(report: Report, status: ResourceClaimStatus) -> None:
+def declare_status(report: Report, status: ResourceClaimStatus, old: ResourceClaimStatus | None = None) -> None:
     """The declared rules of a claim's status."""
-    if status.allocation is not None:
+    if status.allocation is not None and (old is None or old.allocation is None):
         _declare_allocation(report, status.allocation, "status.allocation.devices")
     if not declare_too_many(report, "status.reservedFor", len(status.reserved_for), CONSUMERS):
         declare_unique(report, status.reserved_for, "status.reservedFor", lambda consumer: consumer.uid)

@@ -125,6 +125,9 @@ class _Range:
         self._report.invalid(f"{self._path}.{name}", str(value), message)
 
     def check(self, valid: CapacityRequestPolicyRange, gates: Gates) -> None:
+        if valid.min is None:
+            self._report.required(f"{self._path}.min")
+            return
         least = amount(self._report, valid.min, f"{self._path}.min")
         most = amount(self._report, valid.max, f"{self._path}.max") if valid.max is not None else None
         step = amount(self._report, valid.step, f"{self._path}.step") if valid.step is not None else None

@@ -6,7 +6,7 @@ Owns ``validateDevice`` of ``k8s.io/kubernetes/pkg/apis/resource/validation`` at
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from draht.api.resource import (
@@ -21,6 +21,7 @@ from draht.api.resource import (
 from draht.validation import names
 from draht.validation.binding import check_binding_conditions
 from draht.validation.capacity import amount, check_capacity, check_counter_amount
+from draht.validation.equality import same
 from draht.validation.errors import Report
 from draht.validation.gates import Gates
 from draht.validation.identity import check_device_name, check_qualified_name, declare_label, truncated
@@ -46,12 +47,22 @@ _SEMVER: Final = re.compile(
     r"(?:-(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
     r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?"
 )
-_KINDS: Final = ("int_", "bool_", "string", "version", "ints", "bools", "strings", "versions")
+_LISTS: Final = ("ints", "bools", "strings", "versions")
+_KINDS: Final = ("int_", "bool_", "string", "version", *_LISTS)
 _UNION: Final = "must have exactly one of int, bool, string, version, ints, bools, strings and versions"
 _NODE_FIELDS: Final = "nodeName, nodeSelector and allNodes"
 
 
-def check_device(report: Report, device: Device, path: str, gates: Gates, *, selects_nodes: bool) -> None:
+def check_device(
+    report: Report,
+    device: Device,
+    path: str,
+    gates: Gates,
+    *,
+    selects_nodes: bool,
+    old: Device | None = None,
+    empty: Collection[str] = (),
+) -> None:
     """Judge a device.
 
     Args:
@@ -60,6 +71,8 @@ def check_device(report: Report, device: Device, path: str, gates: Gates, *, sel
         path: Its place.
         gates: The features that are on.
         selects_nodes: Whether the slice has ``perDeviceNodeSelection``.
+        old: The device of that name in the slice that is there; what stays of it isn't judged again.
+        empty: Paths of lists that are written and empty.
     """
     check_device_name(report, device.name, f"{path}.name")
     entries = len(device.attributes) + len(device.capacity)
@@ -71,19 +84,22 @@ def check_device(report: Report, device: Device, path: str, gates: Gates, *, sel
         report.invalid(path, None, f"must have at most {ATTRIBUTE_VALUES} values of attributes, not {values}")
     for name, attribute in sorted(device.attributes.items()):
         check_qualified_name(report, name, f"{path}.attributes")
-        _check_attribute(report, attribute, f"{path}.attributes[{truncated(name)}]")
-    for name, capacity in sorted(device.capacity.items()):
-        check_qualified_name(report, name, f"{path}.capacity")
-        place = f"{path}.capacity[{truncated(name)}]"
-        check_capacity(report, capacity, place, gates, shared=bool(device.allow_multiple_allocations))
-    check_list(
-        report,
-        device.taints,
-        f"{path}.taints",
-        lambda taint, place: check_taint(report, taint, place),
-        limit=TAINTS,
-        covered=False,
-    )
+        bare = [kind for kind in _LISTS if f"{path}.attributes[{name}].{kind}" in empty]
+        _check_attribute(report, attribute, f"{path}.attributes[{truncated(name)}]", bare)
+    if old is None or not same(old.capacity, device.capacity):
+        for name, capacity in sorted(device.capacity.items()):
+            check_qualified_name(report, name, f"{path}.capacity")
+            place = f"{path}.capacity[{truncated(name)}]"
+            check_capacity(report, capacity, place, gates, shared=bool(device.allow_multiple_allocations))
+    if old is None or not same(old.taints, device.taints):
+        check_list(
+            report,
+            device.taints,
+            f"{path}.taints",
+            lambda taint, place: check_taint(report, taint, place),
+            limit=TAINTS,
+            covered=False,
+        )
     check_set(
         report,
         device.consumes_counters,
@@ -107,7 +123,7 @@ def _given(attribute: DeviceAttribute) -> list[str]:
     return [kind for kind in _KINDS if getattr(attribute, kind) not in (None, ())]
 
 
-def _check_attribute(report: Report, attribute: DeviceAttribute, path: str) -> None:
+def _check_attribute(report: Report, attribute: DeviceAttribute, path: str, bare: list[str]) -> None:
     if attribute.string is not None:
         _check_string(report, attribute.string, f"{path}.string")
     if attribute.version is not None:
@@ -116,7 +132,9 @@ def _check_attribute(report: Report, attribute: DeviceAttribute, path: str) -> N
         _check_string(report, text, f"{path}.strings[{index}]")
     for index, text in enumerate(attribute.versions):
         _check_version(report, text, f"{path}.versions[{index}]")
-    if len(_given(attribute)) != 1:
+    for kind in bare:
+        report.invalid(f"{path}.{kind}", None, "must not be empty")
+    if len(_given(attribute)) + len(bare) != 1:
         report.invalid(path, None, _UNION, origin="union", covered=True)
 
 

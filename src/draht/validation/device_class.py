@@ -5,14 +5,14 @@ Owns ``validateDeviceClassSpec`` of ``k8s.io/kubernetes/pkg/apis/resource/valida
 
 from __future__ import annotations
 
-from draht.api.resource import DeviceClass
+from draht.api.resource import DeviceClass, DeviceClassSpec
 from draht.validation import names
 from draht.validation.configuration import check_configuration, declare_configuration
+from draht.validation.equality import same
 from draht.validation.errors import Report
 from draht.validation.gates import Gates
 from draht.validation.limits import CONFIGURATIONS
 from draht.validation.lists import check_list, declare_too_many
-from draht.validation.metadata import check_class_metadata
 from draht.validation.selectors import Expressions, check_selectors, declare_selectors
 
 __all__ = ["check_device_class"]
@@ -20,16 +20,17 @@ __all__ = ["check_device_class"]
 _EXTENDED = "format=k8s-extended-resource-name"
 
 
-def check_device_class(report: Report, obj: DeviceClass, gates: Gates) -> None:
-    """Judge a class that is created."""
-    check_class_metadata(report, obj.metadata)
+def check_device_class(report: Report, obj: DeviceClass, gates: Gates, old: DeviceClassSpec | None = None) -> None:
+    """Judge the spec of a class; of one that takes the place of another, selectors that stay aren't judged again."""
     spec = obj.spec
-    check_selectors(report, spec.selectors, "spec.selectors", Expressions(gates))
+    stored = old is not None and same(spec.selectors, old.selectors)
+    check_selectors(report, spec.selectors, "spec.selectors", Expressions(gates, stored=stored))
+    stored = old is not None and same(spec.config, old.config)
     check_list(
         report,
         spec.config,
         "spec.config",
-        lambda config, path: check_configuration(report, config, path),
+        lambda config, path: check_configuration(report, config, path, stored=stored),
         limit=CONFIGURATIONS,
     )
     path = "spec.extendedResourceName"

@@ -141,6 +141,11 @@ class Report:
         """A value may not be there."""
         self.add("Forbidden", path, message, **marks)
 
+    @property
+    def has_written(self) -> bool:
+        """Whether rules written by hand have found anything so far."""
+        return bool(self._written)
+
     def errors(self) -> tuple[FieldError, ...]:
         """Everything that was found, in upstream's order."""
         replaced = {

@@ -8,7 +8,9 @@ gives the object as the server keeps it and the paths of what is gone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from msgspec import structs
@@ -29,7 +31,7 @@ from draht.api.resource import (
 )
 from draht.api.wire import Wire
 
-__all__ = ["ALL", "DEFAULT", "Gates", "drop"]
+__all__ = ["ALL", "DEFAULT", "Gates", "drop", "with_used"]
 
 _Struct = TypeVar("_Struct", bound=Wire)
 
@@ -62,6 +64,12 @@ ALL: Final = Gates(**dict.fromkeys(Gates.__dataclass_fields__, True))
 """Every feature, alpha included."""
 
 
+@cache
+def _described(struct: type[Wire]) -> Mapping[str, structs.FieldInfo]:
+    """Fields by name; asking msgspec takes longer than judging an object."""
+    return {field.name: field for field in structs.fields(struct)}
+
+
 class _Dropping:
     """Removes fields of structs and remembers their paths."""
 
@@ -70,9 +78,10 @@ class _Dropping:
 
     def fields(self, struct: _Struct, path: str, *names: str) -> _Struct:
         """The struct without these fields."""
-        given = {field.name: field for field in structs.fields(struct) if field.name in names}
         changes: dict[str, Any] = {}
-        for name, field in given.items():
+        for name, field in _described(type(struct)).items():
+            if name not in names:
+                continue
             value = getattr(struct, name)
             if value is None or value == () or value == {}:
                 continue
@@ -114,6 +123,13 @@ def drop(obj: Object, gates: Gates) -> tuple[Object, tuple[str, ...]]:
         case _:
             pass
     return result, tuple(dropping.paths)
+
+
+def with_used(gates: Gates, old: Object) -> Gates:
+    """The gates, and those whose fields an object has: an update may keep what its server would drop of a new one."""
+    off = [name for name in Gates.__dataclass_fields__ if not getattr(gates, name)]
+    used = [name for name in off if drop(old, replace(ALL, **{name: False}))[1]]
+    return replace(gates, **dict.fromkeys(used, True))
 
 
 def _slice(dropping: _Dropping, spec: ResourceSliceSpec, gates: Gates) -> ResourceSliceSpec:

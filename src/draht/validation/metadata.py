@@ -1,8 +1,9 @@
 """Names, labels, annotations, owners and finalizers of objects.
 
-Owns what the API server says about ``metadata`` when an object is created (``k8s.io/apimachinery/pkg/api/validation``
-at v0.37). What the server fills in itself is filled in first: a generated name, the namespace of the request.
-``managedFields`` are the server's own and aren't judged.
+Owns what the API server says about ``metadata`` when an object is created or updated
+(``k8s.io/apimachinery/pkg/api/validation`` at v0.37). What the server fills in itself is filled in first: a generated
+name, the namespace of the request, and of an update what it takes from the object that is there. ``managedFields`` are
+the server's own and aren't judged.
 """
 
 from __future__ import annotations
@@ -10,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import structs
+
 from draht.api.meta import ObjectMeta, OwnerReference
 from draht.validation import names
+from draht.validation.equality import same
 from draht.validation.errors import Report
 from draht.validation.limits import ANNOTATION_BYTES
 
-__all__ = ["check_class_metadata", "check_metadata", "check_template_metadata"]
+__all__ = [
+    "check_changes",
+    "check_class_metadata",
+    "check_metadata",
+    "check_path_segments",
+    "check_stored_metadata",
+    "check_template_metadata",
+]
 
 _GENERATED_FROM: Final = 58
 """Bytes of ``generateName`` that a generated name keeps; five letters follow."""
@@ -54,6 +65,78 @@ def check_class_metadata(report: Report, metadata: ObjectMeta) -> None:
         for message in messages:
             report.declare("Invalid", "metadata.name", message, name, origin="format=k8s-long-name")
     _check_common(report, metadata, namespaced=False, keeps_generation=False)
+
+
+def check_stored_metadata(report: Report, metadata: ObjectMeta) -> None:
+    """Judge the metadata of an updated object whose name isn't judged again, beyond what holds for every kind."""
+    check_path_segments(report, metadata)
+    _check_common(report, metadata, namespaced=False, keeps_generation=False)
+
+
+def check_path_segments(report: Report, metadata: ObjectMeta) -> None:
+    """Judge names by what holds for every kind; for most kinds, what they are judged by says more."""
+    prefix, name = metadata.generate_name, metadata.name
+    report.each_invalid("metadata.generateName", prefix, names.path_segment(prefix, prefix=True))
+    report.each_invalid("metadata.name", name, names.path_segment(name))
+
+
+def check_changes(
+    report: Report, new: ObjectMeta, old: ObjectMeta, *, status: bool = False, needs_version: bool = False
+) -> ObjectMeta:
+    """Judge what an update changes of an object's metadata, and give the metadata that the server goes on with.
+
+    Args:
+        report: Takes what is wrong.
+        new: The metadata that is sent.
+        old: The metadata that is there.
+        status: The update is one of the status, which leaves nearly all metadata as it was.
+        needs_version: The server takes no update of the kind that doesn't say which version it replaces.
+    """
+    if old.deletion_timestamp is not None and not status and not set(new.finalizers) <= set(old.finalizers):
+        report.forbidden("metadata.finalizers", "none can be added to an object that is being deleted")
+    if needs_version and not new.resource_version:
+        report.invalid("metadata.resourceVersion", "", "must be there for an update")
+    kept = structs.replace(
+        new,
+        uid=new.uid or old.uid,
+        namespace=new.namespace or old.namespace,
+        generation=old.generation,
+        creation_timestamp=old.creation_timestamp or new.creation_timestamp,
+        deletion_timestamp=old.deletion_timestamp or new.deletion_timestamp,
+        deletion_grace_period_seconds=(
+            old.deletion_grace_period_seconds
+            if new.deletion_grace_period_seconds is None
+            else new.deletion_grace_period_seconds
+        ),
+    )
+    if status:
+        kept = structs.replace(
+            kept,
+            deletion_timestamp=old.deletion_timestamp,
+            labels=old.labels,
+            annotations=old.annotations,
+            finalizers=old.finalizers,
+            owner_references=old.owner_references,
+        )
+    for field in _IMMUTABLE:
+        if not same(_moments(kept, field), _moments(old, field)):
+            report.invalid(f"metadata.{_FIELDS[field]}", getattr(kept, field), "can't be changed")
+    return kept
+
+
+_IMMUTABLE: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creation_timestamp",
+    "deletion_timestamp",
+    "deletion_grace_period_seconds",
+)
+
+
+def _moments(metadata: ObjectMeta, field: str) -> ObjectMeta:
+    """Metadata with this field alone, so that moments are compared as moments."""
+    return ObjectMeta(**{field: getattr(metadata, field)})
 
 
 def check_template_metadata(report: Report, metadata: ObjectMeta, path: str) -> None:
@@ -119,7 +202,8 @@ def _check_annotations(report: Report, annotations: Mapping[str, str], path: str
 
 def _check_owners(report: Report, owners: tuple[OwnerReference, ...]) -> None:
     controller = ""
-    for index, owner in enumerate(owners):
+    # The server first drops owners that are there twice, and warns.
+    for index, owner in enumerate(dict.fromkeys(owners)):
         path = f"metadata.ownerReferences[{index}]"
         group, version = _group_version(owner.api_version)
         if not owner.api_version:

@@ -22,6 +22,7 @@ __all__ = [
     "label_value",
     "lowered",
     "masked_prefix",
+    "path_segment",
     "subdomain",
     "too_long",
     "uuid",
@@ -63,6 +64,14 @@ _LOWER: Final = {**{ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQ
 def masked_prefix(value: str) -> str:
     """A ``generateName`` as it is judged: a hyphen at its end is no fault."""
     return value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value
+
+
+def path_segment(value: str, *, prefix: bool = False) -> list[str]:
+    """What can stand between the slashes of a URL, or begin it: the least that every name must be."""
+    found = [f"must not have {mark!r} in it" for mark in "/%" if mark in value]
+    if not prefix and value in (".", ".."):
+        found.append("must not be . or ..")
+    return found
 
 
 def label(value: str) -> list[str]:

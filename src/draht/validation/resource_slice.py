@@ -5,9 +5,14 @@ Owns ``validateResourceSliceSpec`` of ``k8s.io/kubernetes/pkg/apis/resource/vali
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
 from draht.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from draht.validation.binding import check_skipped_operations, declare_skipped_operations
 from draht.validation.device import check_counters, check_device, declare_counters, declare_device
+from draht.validation.equality import same
 from draht.validation.errors import Report
 from draht.validation.gates import Gates
 from draht.validation.identity import (
@@ -20,17 +25,26 @@ from draht.validation.identity import (
 )
 from draht.validation.limits import COUNTER_SETS, DEVICES, DEVICES_WITH_ADVANCED_FEATURES
 from draht.validation.lists import check_set, declare_too_many, declare_unique
-from draht.validation.metadata import check_metadata
 from draht.validation.node_selector import check_node_name, check_node_selector
 
 __all__ = ["check_slice"]
 
 _NODE_FIELDS = "nodeName, nodeSelector, allNodes and perDeviceNodeSelection"
+_EMPTY_VALUES: Final = re.compile(r"spec\.devices\[\d+\]\.attributes\[.*\]\.(?:ints|bools|strings|versions)")
 
 
-def check_slice(report: Report, obj: ResourceSlice, gates: Gates) -> None:
-    """Judge a slice that is created."""
-    check_metadata(report, obj.metadata, namespaced=False)
+def check_slice(
+    report: Report, obj: ResourceSlice, gates: Gates, old: ResourceSliceSpec | None = None, empty: Collection[str] = ()
+) -> None:
+    """Judge the spec of a slice.
+
+    Args:
+        report: Takes what is wrong.
+        obj: The slice.
+        gates: The features that are on.
+        old: What is there, of a slice that takes its place.
+        empty: Paths of lists that are written and empty, which upstream tells from lists that aren't there.
+    """
     spec = obj.spec
     check_driver(report, spec.driver, "spec.driver")
     check_pool(report, spec.pool.name, "spec.pool.name")
@@ -38,16 +52,27 @@ def check_slice(report: Report, obj: ResourceSlice, gates: Gates) -> None:
         report.invalid("spec.pool.resourceSliceCount", spec.pool.resource_slice_count, "must be greater than zero")
     if spec.pool.generation < 0:
         report.invalid("spec.pool.generation", spec.pool.generation, "must not be negative")
+    if old is not None:
+        _check_immutable(report, spec, old)
     _check_nodes(report, spec)
-    if spec.shared_counters and spec.devices:
+    if (spec.shared_counters or "spec.sharedCounters" in empty) and (spec.devices or "spec.devices" in empty):
         report.invalid("spec", None, "must have only one of sharedCounters and devices")
-    advanced = any(map(_is_advanced, spec.devices))
+    advanced = any(map(_is_advanced, spec.devices)) or any(map(_EMPTY_VALUES.fullmatch, empty))
+    known: dict[str, Device] = {}
+    for device in old.devices if old is not None else ():
+        known.setdefault(device.name, device)
     check_set(
         report,
         spec.devices,
         "spec.devices",
         lambda device, path: check_device(
-            report, device, path, gates, selects_nodes=bool(spec.per_device_node_selection)
+            report,
+            device,
+            path,
+            gates,
+            selects_nodes=bool(spec.per_device_node_selection),
+            old=known.get(device.name),
+            empty=empty,
         ),
         lambda device: device.name,
         limit=DEVICES_WITH_ADVANCED_FEATURES if advanced else DEVICES,
@@ -66,6 +91,17 @@ def check_slice(report: Report, obj: ResourceSlice, gates: Gates) -> None:
         _check_partition_type(report, spec, spec.partition_type_attribute)
     check_skipped_operations(report, spec.skip_node_operations, "spec.skipNodeOperations")
     _declare(report, spec)
+
+
+def _check_immutable(report: Report, spec: ResourceSliceSpec, old: ResourceSliceSpec) -> None:
+    fields: tuple[tuple[str, Any, Any], ...] = (
+        ("pool.name", spec.pool.name, old.pool.name),
+        ("driver", spec.driver, old.driver),
+        ("nodeName", spec.node_name, old.node_name),
+    )
+    for name, new, before in fields:
+        if not same(new, before):
+            report.invalid(f"spec.{name}", new, "can't be changed")
 
 
 def _is_advanced(device: Device) -> bool:

@@ -15,11 +15,13 @@ _OPERATORS: Final = ("Equal", "Exists")
 _LABEL_KEY: Final = "format=k8s-label-key"
 
 
-def check_taint(report: Report, taint: DeviceTaint, path: str) -> None:
-    """Judge a taint."""
+def check_taint(report: Report, taint: DeviceTaint, path: str, *, effect_stays: bool = False) -> None:
+    """Judge a taint, all of it or without an effect that it had before."""
     report.each_invalid(f"{path}.key", taint.key, names.label_key(taint.key), origin=_LABEL_KEY)
     if taint.value:
         report.each_invalid(f"{path}.value", taint.value, names.label_value(taint.value))
+    if effect_stays:
+        return
     if not taint.effect:
         report.required(f"{path}.effect", covered=True)
     elif taint.effect not in _EFFECTS:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import field
 
 from draht.api.core.scheduling import NodeSelector
-from draht.api.wire import Int64, QuantityValue, Time, Wire
+from draht.api.wire import Int64, QuantityValue, Time, Wire, always
 
 __all__ = [
     "CapacityRequestPolicy",
@@ -39,9 +39,9 @@ class DeviceAttribute(Wire, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicyRange(Wire, frozen=True, kw_only=True):
-    """Amounts from ``min`` to ``max`` in steps."""
+    """Amounts from ``min``, which must be there, to ``max`` in steps."""
 
-    min: QuantityValue
+    min: QuantityValue | None = None
     max: QuantityValue | None = None
     step: QuantityValue | None = None
 
@@ -55,16 +55,16 @@ class CapacityRequestPolicy(Wire, frozen=True, kw_only=True):
 
 
 class DeviceCapacity(Wire, frozen=True, kw_only=True):
-    """How much of something a device has."""
+    """How much of something a device has; a server takes nothing for zero."""
 
-    value: QuantityValue
+    value: QuantityValue = always("0")
     request_policy: CapacityRequestPolicy | None = None
 
 
 class Counter(Wire, frozen=True, kw_only=True):
-    """An amount that partitions of a device share."""
+    """An amount that partitions of a device share; a server takes nothing for zero."""
 
-    value: QuantityValue
+    value: QuantityValue = always("0")
 
 
 class DeviceCounterConsumption(Wire, frozen=True, kw_only=True):
