@@ -115,6 +115,8 @@ class Kubelet:
             "makeIPTablesUtilChains": False,
             "evictionHard": dict.fromkeys(NO_EVICTION, "0%"),
             "imageGCHighThresholdPercent": 100,
+            # A pod whose devices couldn't be prepared is tried again at the next sync, by default after a minute or more.
+            "syncFrequency": "5s",
             "podLogsDir": str(self._directory / "pods"),
             "volumePluginDir": str(self._directory / "volume-plugins"),
             "resolvConf": str(self._directory / "resolv.conf"),
