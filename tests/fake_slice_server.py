@@ -20,7 +20,8 @@ from draht.kube import Backoff, Client, Config
 from draht.node.publisher import Delays, Publisher
 from draht.validation import Gates, validate
 from draht.validation.gates import drop
-from fake_apiserver import FakeApiServer, Fault, Object, Request, _chunk, _head, _place
+from fake_apiserver import FakeApiServer, Fault, Object, _place, _verb
+from fake_http import Request, chunk, head
 
 DRIVER = "gpu.example.com"
 NODE = "node-1"
@@ -81,12 +82,16 @@ class SliceServer(FakeApiServer):
     def writes(self) -> list[str]:
         """The verbs of requests that write slices, dry runs left out."""
         return [
-            request.verb
+            _verb(request)
             for request in self.requests
             if "resourceslices" in request.path
-            and request.verb in {"create", "update", "patch", "delete"}
+            and _verb(request) in {"create", "update", "patch", "delete"}
             and "dryRun" not in request.query
         ]
+
+    def watched(self) -> bool:
+        """Whether somebody has begun to watch."""
+        return any(_verb(request) == "watch" for request in self.requests)
 
     # what the base class leaves out
 
@@ -104,14 +109,14 @@ class SliceServer(FakeApiServer):
     async def _watch(self, request: Request, writer: asyncio.StreamWriter, fault: Fault | None) -> None:
         place, after, position = _place(request.path), int(request.query["resourceVersion"]), 0
         assert place is not None
-        writer.write(_head(200, {"Transfer-Encoding": "chunked"}))
+        writer.write(head(200, {"Transfer-Encoding": "chunked"}))
         await writer.drain()
         while True:
             for version, type_, plural, obj in self.history[position:]:
                 position += 1
                 if version > after and plural == place.plural and _selected(obj, request.query):
                     event = {"type": type_, "object": self._whole(place, obj)}
-                    await _chunk(writer, json.dumps(event).encode() + b"\n")
+                    await chunk(writer, json.dumps(event).encode() + b"\n")
             async with self._changed:
                 if position == len(self.history):
                     await self._changed.wait()

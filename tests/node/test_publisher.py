@@ -156,7 +156,7 @@ def test_a_watch_that_lags_makes_no_twins() -> None:
 
     async def test() -> None:
         async with SliceServer() as server, publishing(server) as publisher:
-            await until(lambda: any(request.verb == "watch" for request in server.requests))
+            await until(server.watched)
             # What is written from now on, no watch shows.
             server._tell = lambda *_: None  # type: ignore[method-assign]  # a watch that is stuck
             for count in (3, 70, 5):
@@ -173,7 +173,7 @@ def test_a_write_without_an_answer_is_looked_up_before_it_is_repeated() -> None:
 
     async def test() -> None:
         async with SliceServer() as server, publishing(server) as publisher:
-            await until(lambda: any(request.verb == "watch" for request in server.requests))
+            await until(server.watched)
             server._tell = lambda *_: None  # type: ignore[method-assign]  # only a direct question can tell
             server.faults.append(Fault("done-and-reset", verb="create"))
             publisher.set(offer(*many(3)))
@@ -188,7 +188,7 @@ def test_a_watch_that_is_stuck_is_passed_by_asking() -> None:
 
     async def test() -> None:
         async with SliceServer() as server, publishing(server, replace(AT_ONCE, lag=0.05)) as publisher:
-            await until(lambda: any(request.verb == "watch" for request in server.requests))
+            await until(server.watched)
             server._tell = lambda *_: None  # type: ignore[method-assign]  # a watch that is stuck
             publisher.set(offer(*many(3)))
             await settled(publisher)
