@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
-from itertools import count
+from itertools import count as counting
 
 import msgspec
 import pytest
@@ -19,7 +20,9 @@ from draht.allocator.prune import decide as prune_decide
 from draht.allocator.search import Solution
 from draht.api.resource import AllocationResult, ResourceClaim, ResourceSlice
 
-CASES = 150
+SEED = int(os.environ.get("DRAHT_FUZZ_SEED", "21"))
+CASES = 60
+FUZZ_CASES = int(os.environ.get("DRAHT_FUZZ_CASES", "50000")) // 25
 
 
 def _alone(snapshot: Snapshot, claims: Sequence[ResourceClaim], node: str) -> tuple[AllocationResult, ...] | str | None:
@@ -64,11 +67,21 @@ def _expect_equal(snapshot: Snapshot, claims: Sequence[ResourceClaim], what: str
 
 def test_all_nodes_are_answered_as_each_alone() -> None:
     """Random questions of every kind get for each node what a question about that node gets."""
-    for index in range(CASES):
-        one = case(21, index)
+    _agree(SEED, CASES)
+
+
+@pytest.mark.fuzz
+def test_all_nodes_are_answered_as_each_alone_at_length() -> None:
+    """The same, many times."""
+    _agree(SEED + 1, FUZZ_CASES)
+
+
+def _agree(seed: int, count: int) -> None:
+    for index in range(count):
+        one = case(seed, index)
         claims = msgspec.convert(one["claims"], tuple[ResourceClaim, ...])
         assert features_of(one) is not None
-        _expect_equal(snapshot_of(one), claims, f"reproduce: allocator_generator.case(21, {index})")
+        _expect_equal(snapshot_of(one), claims, f"reproduce: allocator_generator.case({seed}, {index})")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,7 +89,7 @@ def test_a_changed_snapshot_answers_as_a_new_one(seed: int) -> None:
     """After slices and claims come and go, a snapshot says of every node what one built from scratch says."""
     chance = random.Random(seed)
     snapshot = cluster(seed)
-    numbers = count()
+    numbers = counting()
     for _ in range(14):
         before = find(snapshot, claims_of(random.Random(0), 0))
         bits = before.bits
