@@ -187,6 +187,25 @@ def test_another_state_directorys_claims_are_not_taken_by_everybody(tmp_path: Pa
         assert claims.keys(tx) == {("u1", "toy.example.com")}
 
 
+def test_a_claim_that_ends_while_it_is_read_stays_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody unprepares it between the look at its spec and the row: no row comes back that nobody would end."""
+    place = preparer(tmp_path)
+    place.prepare(claim("u1", "toy-0"))
+    for path in (tmp_path / "state").glob("state.db*"):
+        path.unlink()
+    really_read = recovery._note
+
+    def read(path: Path) -> object:
+        note = really_read(path)
+        path.unlink()
+        return note
+
+    monkeypatch.setattr(recovery, "_note", read)
+    assert recovery.adopt(place.database, [tmp_path / "cdi"]).claims == []
+    with place.database.transaction() as tx:
+        assert claims.keys(tx) == set()
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"\xff", b'{"annotations": {"draht.dev/claim": "{}"}}', b'{"kind": 3}']
 )
