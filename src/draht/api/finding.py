@@ -13,7 +13,8 @@ __all__ = ["SEVERITIES", "Finding", "Severity"]
 
 Severity = Literal["broken", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("broken", "warning", "note")
-"""From worst to mildest: *broken* stops `draht run`, *warning* stops or degrades some of it, *note* explains."""
+"""From worst to mildest: *broken* stops `draht run` (on a node of Kubernetes: pods with claims), *warning* stops or
+degrades some of it, *note* explains."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
