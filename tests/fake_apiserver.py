@@ -13,12 +13,15 @@ import copy
 import json
 import ssl
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
-__all__ = ["FakeApiServer", "Fault", "Request", "slice_of"]
+import fake_http
+from fake_http import Request
+
+__all__ = ["FakeApiServer", "Fault", "slice_of"]
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]
@@ -35,27 +38,6 @@ RESOURCES = {
     "": {"pods": ("Pod", True), "nodes": ("Node", False), "namespaces": ("Namespace", False)},
     "draht.dev": {"queues": ("Queue", True)},
 }
-
-
-@dataclass
-class Request:
-    """What came in."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def verb(self) -> str:
-        """As role-based access control calls it."""
-        if self.method != "GET":
-            return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[self.method]
-        if self.query.get("watch") == "true":
-            return "watch"
-        place = _place(self.path)
-        return "discover" if place is None else "list" if place.name is None else "get"
 
 
 @dataclass
@@ -105,6 +87,16 @@ def _place(path: str) -> _Place | None:
     return _Place(
         group, version, rest[0], namespace, rest[1] if len(rest) > 1 else None, rest[2] if len(rest) > 2 else ""
     )
+
+
+def _verb(request: Request) -> str:
+    """As role-based access control calls it."""
+    if request.method != "GET":
+        return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[request.method]
+    if request.query.get("watch") == "true":
+        return "watch"
+    place = _place(request.path)
+    return "discover" if place is None else "list" if place.name is None else "get"
 
 
 def slice_of(name: str, **labels: str) -> Object:
@@ -243,7 +235,7 @@ class FakeApiServer:
         self._tasks.add(task)
         self._writers.add(writer)
         try:
-            while (request := await _read(reader)) is not None:
+            while (request := await fake_http.read(reader)) is not None:
                 self.requests.append(request)
                 await self._answer(request, writer)
         except (_CutError, ConnectionError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError):
@@ -258,7 +250,7 @@ class FakeApiServer:
 
     def _fault(self, request: Request) -> Fault | None:
         for fault in self.faults:
-            if fault.verb in {request.verb, "any"}:
+            if fault.verb in {_verb(request), "any"}:
                 fault.times -= 1
                 if fault.times <= 0:
                     self.faults.remove(fault)
@@ -267,32 +259,32 @@ class FakeApiServer:
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         fault = self._fault(request)
-        if fault is not None and request.verb != "watch":
+        if fault is not None and _verb(request) != "watch":
             return await self._break(fault, request, writer)
         if fault is not None and fault.what in {"status", "close", "reset", "hang", "body"}:
             return await self._break(fault, request, writer)
         if not self.authorize(request):
-            return await _send(writer, *_status(401, "Unauthorized", "Unauthorized"))
-        if request.verb == "watch":
+            return await fake_http.send(writer, *fake_http.status(401, "Unauthorized", "Unauthorized"))
+        if _verb(request) == "watch":
             return await self._watch(request, writer, fault)
         code, body = self._respond(request)
-        return await _send(writer, code, body)
+        return await fake_http.send(writer, code, body)
 
     async def _break(self, fault: Fault, request: Request, writer: asyncio.StreamWriter) -> None:
         match fault.what:
             case "status":
-                body = fault.body or _status(fault.code, "", f"asked to answer {fault.code}")[1]
-                await _send(writer, fault.code, body, fault.headers)
+                body = fault.body or fake_http.status(fault.code, "", f"asked to answer {fault.code}")[1]
+                await fake_http.send(writer, fault.code, body, fault.headers)
             case "body":
-                await _send(writer, fault.code, fault.body, fault.headers)
+                await fake_http.send(writer, fault.code, fault.body, fault.headers)
             case "truncate":
                 _, body = self._respond(request)
-                writer.write(_head(200, {"Content-Length": str(len(body))}) + body[: len(body) // 2])
+                writer.write(fake_http.head(200, {"Content-Length": str(len(body))}) + body[: len(body) // 2])
                 await writer.drain()
                 raise _CutError
             case "drip":
                 _, body = self._respond(request)
-                writer.write(_head(200, {"Content-Length": str(len(body))}))
+                writer.write(fake_http.head(200, {"Content-Length": str(len(body))}))
                 for byte in body:
                     writer.write(bytes([byte]))
                     await writer.drain()
@@ -321,7 +313,7 @@ class FakeApiServer:
             else place.plural in RESOURCES.get(place.group, {})
         )
         if not served:
-            return _status(404, "NotFound", "the server could not find the requested resource")
+            return fake_http.status(404, "NotFound", "the server could not find the requested resource")
         if place.name is None and request.method == "GET":
             return self._list(place, request.query)
         if place.name is None:
@@ -329,29 +321,29 @@ class FakeApiServer:
         key = (place.plural, place.namespace, place.name)
         found = self.objects.get(key)
         if found is None:
-            return _status(404, "NotFound", f'{place.plural}.{place.group} "{place.name}" not found')
+            return fake_http.status(404, "NotFound", f'{place.plural}.{place.group} "{place.name}" not found')
         match request.method:
             case "PATCH" | "PUT":
                 return self._change(place, found, request)
             case "DELETE":
                 wanted = json.loads(request.body or b"{}").get("preconditions", {})
                 if any(found["metadata"][name] != value for name, value in wanted.items()):
-                    return _status(409, "Conflict", "the preconditions don't hold")
+                    return fake_http.status(409, "Conflict", "the preconditions don't hold")
                 self.remove(place.plural, place.name, place.namespace)
-                return _status(200, "", "")
-        return 200, _json(self._whole(place, found))
+                return fake_http.status(200, "", "")
+        return 200, fake_http.encoded(self._whole(place, found))
 
     def _discover(self, path: str) -> tuple[int, bytes]:
         if path == "/version":
-            return 200, _json({"gitVersion": "v1.0.0-fake"})
+            return 200, fake_http.encoded({"gitVersion": "v1.0.0-fake"})
         group, _, version = path.removeprefix("/apis/").partition("/")
         if group == "resource.k8s.io" and not version and self.versions:
             versions = [{"groupVersion": f"{group}/{one}", "version": one} for one in self.versions]
-            return 200, _json({"kind": "APIGroup", "versions": versions, "preferredVersion": versions[0]})
+            return 200, fake_http.encoded({"kind": "APIGroup", "versions": versions, "preferredVersion": versions[0]})
         if group == "resource.k8s.io" and version in self.versions:
             names = [{"name": plural} for plural in self.versions[version]]
-            return 200, _json({"kind": "APIResourceList", "resources": names})
-        return _status(404, "NotFound", "the server could not find the requested resource")
+            return 200, fake_http.encoded({"kind": "APIResourceList", "resources": names})
+        return fake_http.status(404, "NotFound", "the server could not find the requested resource")
 
     def _whole(self, place: _Place, obj: Object) -> Object:
         version = f"{place.group}/{place.version}" if place.group else place.version
@@ -362,7 +354,7 @@ class FakeApiServer:
         token = query.get("continue", "")
         if token:
             if token not in self._pages:
-                return _status(410, "Expired", "the provided continue parameter is too old")
+                return fake_http.status(410, "Expired", "the provided continue parameter is too old")
             version, items = self._pages[token]
         else:
             version = self.version
@@ -379,35 +371,37 @@ class FakeApiServer:
             metadata["continue"] = following
         kind = RESOURCES[place.group][place.plural][0]
         api_version = f"{place.group}/{place.version}" if place.group else place.version
-        return 200, _json({"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": items})
+        return 200, fake_http.encoded(
+            {"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": items}
+        )
 
     def _create(self, place: _Place, request: Request) -> tuple[int, bytes]:
         obj = json.loads(request.body)
         name = obj["metadata"]["name"]
         if (place.plural, place.namespace, name) in self.objects:
-            return _status(409, "AlreadyExists", f'{place.plural} "{name}" already exists')
+            return fake_http.status(409, "AlreadyExists", f'{place.plural} "{name}" already exists')
         if place.namespace:
             obj["metadata"]["namespace"] = place.namespace
-        return 201, _json(self._whole(place, self.put(place.plural, obj)))
+        return 201, fake_http.encoded(self._whole(place, self.put(place.plural, obj)))
 
     def _change(self, place: _Place, found: Object, request: Request) -> tuple[int, bytes]:
         change = json.loads(request.body)
         if isinstance(change, list):
-            return 200, _json(self._whole(place, found))
+            return 200, fake_http.encoded(self._whole(place, found))
         wanted = change.get("metadata", {}).pop("resourceVersion", None)
         if wanted is not None and wanted != found["metadata"]["resourceVersion"]:
-            return _status(409, "Conflict", "the object has been modified; please apply your changes")
+            return fake_http.status(409, "Conflict", "the object has been modified; please apply your changes")
         new = _merged(found, change) if request.method == "PATCH" else {**change, "metadata": found["metadata"]}
-        return 200, _json(self._whole(place, self.put(place.plural, new)))
+        return 200, fake_http.encoded(self._whole(place, self.put(place.plural, new)))
 
     async def _watch(self, request: Request, writer: asyncio.StreamWriter, fault: Fault | None) -> None:
         place = _place(request.path)
         assert place is not None
         after = int(request.query["resourceVersion"])
         if after < self.compacted:
-            code, body = _status(410, "Expired", f"too old resource version: {after} ({self.compacted})")
-            return await _send(writer, code, body)
-        writer.write(_head(200, {"Transfer-Encoding": "chunked"}))
+            code, body = fake_http.status(410, "Expired", f"too old resource version: {after} ({self.compacted})")
+            return await fake_http.send(writer, code, body)
+        writer.write(fake_http.head(200, {"Transfer-Encoding": "chunked"}))
         await writer.drain()
         sent = 0
         position = 0
@@ -422,7 +416,9 @@ class FakeApiServer:
                             continue
                         if fault is not None and sent >= fault.after:
                             await self._break_stream(fault, writer, type_, obj)
-                        await _chunk(writer, _json({"type": type_, "object": self._event(place, type_, obj)}) + b"\n")
+                        await fake_http.chunk(
+                            writer, fake_http.encoded({"type": type_, "object": self._whole(place, obj)}) + b"\n"
+                        )
                         sent += 1
                     if fault is not None and sent >= fault.after:
                         await self._break_stream(fault, writer, "MODIFIED", slice_of("nobody"))
@@ -432,32 +428,29 @@ class FakeApiServer:
         writer.write(b"0\r\n\r\n")
         return await writer.drain()
 
-    def _event(self, place: _Place, type_: str, obj: Object) -> Object:
-        return self._whole(place, obj)
-
     async def _break_stream(self, fault: Fault, writer: asyncio.StreamWriter, type_: str, obj: Object) -> None:
-        line = _json({"type": type_, "object": obj}) + b"\n"
+        line = fake_http.encoded({"type": type_, "object": obj}) + b"\n"
         match fault.what:
             case "gone":
-                status = json.loads(_status(410, "Expired", "too old resource version")[1])
-                await _chunk(writer, _json({"type": "ERROR", "object": status}) + b"\n")
+                status = json.loads(fake_http.status(410, "Expired", "too old resource version")[1])
+                await fake_http.chunk(writer, fake_http.encoded({"type": "ERROR", "object": status}) + b"\n")
             case "error":
-                status = json.loads(_status(500, "InternalError", "etcdserver: leader changed")[1])
-                await _chunk(writer, _json({"type": "ERROR", "object": status}) + b"\n")
+                status = json.loads(fake_http.status(500, "InternalError", "etcdserver: leader changed")[1])
+                await fake_http.chunk(writer, fake_http.encoded({"type": "ERROR", "object": status}) + b"\n")
             case "garbage":
-                await _chunk(writer, b"<html>not an event</html>\n")
+                await fake_http.chunk(writer, b"<html>not an event</html>\n")
             case "line":
-                await _chunk(writer, fault.body)
+                await fake_http.chunk(writer, fault.body)
             case "cut":  # inside an event
-                await _chunk(writer, line[: len(line) // 2])
+                await fake_http.chunk(writer, line[: len(line) // 2])
                 raise _CutError
             case "half":  # as "cut", but the stream says that this is its end
-                await _chunk(writer, line[: len(line) // 2])
+                await fake_http.chunk(writer, line[: len(line) // 2])
             case "silent":
                 await asyncio.sleep(3600)
             case "drip":
                 for byte in line:
-                    await _chunk(writer, bytes([byte]))
+                    await fake_http.chunk(writer, bytes([byte]))
                     await asyncio.sleep(0.002)
             case "end":
                 pass
@@ -483,101 +476,3 @@ def _merged(value: Any, patch: Any) -> Any:
         else:
             result[name] = _merged(result.get(name), part)
     return result
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _status(code: int, reason: str, message: str, **details: Any) -> tuple[int, bytes]:
-    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": code, "reason": reason, "message": message}
-    status["status"] = "Success" if code < 400 else "Failure"
-    return code, _json(status | ({"details": details} if details else {}))
-
-
-def _head(code: int, headers: Mapping[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {code} Said", *(f"{name}: {value}" for name, value in headers.items())]
-    if "Content-Type" not in headers:
-        lines.append("Content-Type: application/json")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-async def _send(writer: asyncio.StreamWriter, code: int, body: bytes, headers: Mapping[str, str] = {}) -> None:
-    writer.write(_head(code, {**headers, "Content-Length": str(len(body))}) + body)
-    await writer.drain()
-
-
-async def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(b"%x\r\n%s\r\n" % (len(data), data))
-    await writer.drain()
-
-
-async def _read(reader: asyncio.StreamReader) -> Request | None:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError as error:
-        if not error.partial:
-            return None
-        raise
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, target, _ = first.split(" ")
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name:
-            headers[name.strip().lower()] = value.strip()
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    parts = urlsplit(target)
-    return Request(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
-
-
-@contextlib.asynccontextmanager
-async def cutting_proxy(port: int) -> AsyncIterator[tuple[int, Callable[[], None]]]:
-    """A TCP proxy to a port of loopback: its own port, and a function that cuts what goes through it."""
-    writers: set[asyncio.StreamWriter] = set()
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-                await writer.drain()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            there, to = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            writer.transport.abort()
-            tasks.discard(task)
-            return
-        writers.update((writer, to))
-        ways = [asyncio.ensure_future(carry(reader, to)), asyncio.ensure_future(carry(there, writer))]
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            pass  # the stream's own callback would complain
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            for end in (writer, to):
-                end.transport.abort()
-                writers.discard(end)
-            tasks.discard(task)
-
-    def cut() -> None:
-        for writer in list(writers):
-            writer.transport.abort()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], cut
-    finally:
-        server.close()
-        cut()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

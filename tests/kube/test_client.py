@@ -127,7 +127,7 @@ def test_a_list_is_fetched_in_pages_of_one_moment() -> None:
         listed = await client.list(SLICES, limit=10)
         assert [item.metadata.name for item in listed.items] == [f"s{number:02}" for number in range(25)]
         assert listed.resource_version == str(server.version)
-        assert sum(request.verb == "list" for request in server.requests) == 3
+        assert sum(request.path.endswith("/resourceslices") for request in server.requests) == 3
 
     run(test)
 
@@ -356,6 +356,19 @@ def test_a_body_beyond_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         server.faults = [Fault("body", "list", times=9, code=200, body=b" " * (3 << 20))]
         with pytest.raises(AnswerError, match="more than 1 MiB"):
             await client.list(SLICES)
+
+    run(test)
+
+
+def test_an_event_beyond_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line without an end doesn't fill the memory."""
+    monkeypatch.setattr(transport, "MAX_LINE", 1 << 20)
+
+    async def test(server: FakeApiServer, client: Client) -> None:
+        server.faults = [Fault("line", "watch", body=b"x" * (3 << 20))]
+        watch = client.watch(SLICES, resource_version=str(server.version))
+        with pytest.raises(AnswerError, match="an event has more than 1 MiB"):
+            _ = [event async for event in watch]
 
     run(test)
 

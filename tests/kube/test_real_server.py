@@ -16,6 +16,7 @@ import pytest
 import cluster_programs
 import gotoolchain
 from cluster.cluster import Cluster
+from cutting_proxy import cutting_proxy
 from draht.api.resource import ResourceSlice
 from draht.kube import (
     CLAIMS,
@@ -38,7 +39,7 @@ from draht.kube import (
     UnauthorizedError,
     versions,
 )
-from fake_apiserver import cutting_proxy, slice_of
+from fake_apiserver import slice_of
 from requirements import require
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]  # a cold cache builds the servers

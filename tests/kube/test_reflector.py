@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cutting_proxy import cutting_proxy
 from draht.api.resource import ResourceSlice
 from draht.kube import (
     SLICES,
@@ -25,7 +26,7 @@ from draht.kube import (
     UnreachableError,
     transport,
 )
-from fake_apiserver import FakeApiServer, Fault, cutting_proxy, slice_of
+from fake_apiserver import FakeApiServer, Fault, slice_of
 
 SOON = Backoff(initial=0.01, maximum=0.05)
 

@@ -1,7 +1,7 @@
 """The verbs of an API server on typed objects.
 
-Owns get, list, create, patch, update, delete and watch for any `Kind`, and the choice of a version that the server
-speaks. It keeps nothing but that choice; a store that follows a server is `draht.kube.reflector`.
+Owns get, list, create, patch, update, delete and watch for any `Kind`. It keeps nothing but which version the server
+speaks of each (`draht.kube.discovery`); a store that follows a server is `draht.kube.reflector`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from draht import __version__
 from draht.kube.backoff import Backoff
 from draht.kube.codec import Codec, Event, Page, Unreadable
 from draht.kube.config import Config
-from draht.kube.errors import AnswerError, GoneError, KubeError, NotFoundError, NotServedError
+from draht.kube.discovery import NO_SERVER, Discovery
+from draht.kube.errors import AnswerError, GoneError, KubeError, NotFoundError
 from draht.kube.kinds import Kind, identify
-from draht.kube.versions import GROUP, candidates, is_converted, refuse_paths
+from draht.kube.versions import refuse_paths
 
 if TYPE_CHECKING:
     from draht.kube.transport import Call, Transport
@@ -46,7 +47,6 @@ _CONTENT: Mapping[PatchType, str] = {
 _WATCH = 300
 """Seconds after which the server is asked to end a watch; half of it is added at random, as all clients do."""
 _GRACE = 30.0
-_NO_SERVER = "check that the address is the one of an API server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Client:
             unreadable += page.unreadable
             more = page.metadata.continue_
             if not page.metadata.resource_version:
-                raise AnswerError("the list has no resourceVersion", where=codec.kind.plural, hint=_NO_SERVER)
+                raise AnswerError("the list has no resourceVersion", where=codec.kind.plural, hint=NO_SERVER)
             if not more:
                 return Listed(tuple(items), page.metadata.resource_version, tuple(unreadable))
             if more in seen:
@@ -427,20 +427,11 @@ class Client:
 
     async def version(self) -> str:
         """The server's version, such as ``v1.37.2``."""
-        said = await self._json("/version")
-        return str(said.get("gitVersion", ""))
+        return await Discovery(self._transport).version()
 
     async def served(self, group: str) -> tuple[str, ...]:
         """The versions of an API group that the server speaks, the preferred one first; none if it has no such."""
-        try:
-            said = await self._json(f"/apis/{group}" if group else "/api")
-        except NotFoundError:
-            return ()
-        if not group:
-            return tuple(str(version) for version in said.get("versions") or ())
-        versions = [str(one.get("version")) for one in said.get("versions") or () if isinstance(one, dict)]
-        preferred = (said.get("preferredVersion") or {}).get("version")
-        return tuple(sorted(versions, key=lambda version: version != preferred))
+        return await Discovery(self._transport).served(group)
 
     async def can_i(
         self, verb: str, kind: Kind[Any], *, namespace: str | None = None, name: str = "", subresource: str = ""
@@ -454,61 +445,17 @@ class Client:
             name: On which object; empty for all.
             subresource: ``status`` and the like.
         """
-        attributes = {
-            "verb": verb,
-            "group": kind.group,
-            "resource": kind.plural,
-            "subresource": subresource,
-            "namespace": (namespace or "") if kind.namespaced else "",
-            "name": name,
-        }
-        review = Kind("authorization.k8s.io/v1", "selfsubjectaccessreviews", False, cast("type[dict[str, Any]]", dict))
-        asked = {
-            "apiVersion": review.api_version,
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        said = await self.create(review, asked)
-        return bool((said.get("status") or {}).get("allowed"))
+        where = (namespace or "") if kind.namespaced else ""
+        return await Discovery(self._transport).can_i(verb, kind, where, name, subresource)
 
     # one request
 
     async def _codec(self, kind: Kind[T]) -> Codec[T]:
         codec = self._codecs.get(kind)
         if codec is None:
-            version = await self._negotiate(kind) if is_converted(kind) else kind.version
+            version = await Discovery(self._transport).version_of(kind)
             codec = self._codecs[kind] = Codec(kind, version)
         return codec
-
-    async def _negotiate(self, kind: Kind[Any]) -> str:
-        served = await self.served(GROUP)
-        for version in candidates(kind):
-            if version in served:
-                said = await self._json(f"/apis/{GROUP}/{version}")
-                if any(one.get("name") == kind.plural for one in said.get("resources") or () if isinstance(one, dict)):
-                    return version
-        has = f"only {', '.join(served)} of {GROUP}" if served else f"nothing of {GROUP}"
-        raise NotServedError(
-            f"the server has no {kind.plural} that draht could read: it serves {has}",
-            where=self.config.server,
-            hint="DRA needs Kubernetes 1.34; on 1.32 and 1.33 switch on DynamicResourceAllocation and its API group",
-        )
-
-    async def _json(self, path: str) -> dict[str, Any]:
-        from draht.kube.transport import Call  # loads aiohttp
-
-        body = await self._transport.request(Call("GET", path, {}, where=path))
-        try:
-            said = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
-            raise AnswerError(
-                "the answer is no JSON object",
-                where=f"{self.config.server}{path}",
-                hint=_NO_SERVER,
-            )
-        return said
 
     def _namespace(self, kind: Kind[Any], given: str | None) -> str | None:
         return (given or self.config.namespace) if kind.namespaced else None

@@ -74,8 +74,6 @@ class Subscription(Generic[T]):
         old = before.old if before is not None else change.old
         if old is None and change.new is None:
             self._waiting.pop(change.key, None)  # the reader never knew of it
-        elif before is not None and _same(old, change.new):
-            self._waiting.pop(change.key, None)
         else:
             self._waiting[change.key] = Change(change.key, old, change.new)
             self._news.set()
@@ -85,7 +83,3 @@ class Subscription(Generic[T]):
             return change
         self._second = Change(change.key, None, change.new)
         return Change(change.key, change.old, None)
-
-
-def _same(old: object, new: object) -> bool:
-    return old is not None and new is not None and identify(old)[2:] == identify(new)[2:]

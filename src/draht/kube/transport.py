@@ -96,7 +96,7 @@ class Transport:
         source: random.Random,
     ) -> None:
         self._config = config
-        self._base = config.server
+        self.server = config.server
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT, sock_read=min(_SILENCE, timeout))
         self._backoff = backoff
         self._sleep = sleep
@@ -169,7 +169,7 @@ class Transport:
         bounds = aiohttp.ClientTimeout(total=longest, sock_connect=_CONNECT, sock_read=silence)
         try:
             async with self._answer(call, bounds) as answer:
-                yield _lines(answer, self._base)
+                yield _lines(answer, self.server)
         except _NotSentError as failure:
             raise failure.error from None
 
@@ -184,7 +184,7 @@ class Transport:
                     try:
                         yield response
                     except (aiohttp.ClientError, OSError) as error:
-                        raise _unreachable(error, self._base) from None
+                        raise _unreachable(error, self.server) from None
                     return
                 failure = await self._refusal(call, response)
             finally:
@@ -195,7 +195,7 @@ class Transport:
 
     async def _send(self, call: Call, bounds: aiohttp.ClientTimeout, login: Login) -> aiohttp.ClientResponse:
         secure: ssl.SSLContext | bool = True
-        if self._base.startswith("https:"):
+        if self.server.startswith("https:"):
             secure = self._config.trust.context(login.certificate)
         query = {name: value for name, value in call.query.items() if value}
         headers = dict(login.headers)
@@ -204,7 +204,7 @@ class Transport:
         try:
             return await self._session.request(
                 call.method,
-                URL(self._base + call.path, encoded=True).with_query(query),
+                URL(self.server + call.path, encoded=True).with_query(query),
                 data=call.body,
                 headers=headers,
                 timeout=bounds,
@@ -214,13 +214,13 @@ class Transport:
                 allow_redirects=False,
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise _NotSentError(_unreachable(error, self._base)) from None
+            raise _NotSentError(_unreachable(error, self.server)) from None
         except aiohttp.ClientResponseError as error:
             raise AnswerError(
-                f"the answer isn't HTTP as it should be: {error.message[:200]}", where=self._base
+                f"the answer isn't HTTP as it should be: {error.message[:200]}", where=self.server
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _unreachable(error, self._base) from None
+            raise _unreachable(error, self.server) from None
         except ValueError as error:
             raise ConfigError(f"the request can't be formed: {error}", where=call.where) from None
 
