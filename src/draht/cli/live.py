@@ -79,7 +79,7 @@ class Live:
     Attributes:
         objects: Slices, classes, claims, templates, taint rules, pods and nodes of all namespaces.
         namespace: The namespace of the context.
-        missing: What couldn't be listed, as sentences.
+        missing: What couldn't be listed or read, as sentences.
     """
 
     objects: Sequence[Object]
@@ -151,15 +151,24 @@ async def _read(config: Config) -> Live:
         NotServedError,
     )
 
-    async def objects(client: Client, kind: Kind[Any], *, optional: bool) -> Sequence[Object] | str:
+    missing: list[str] = []
+
+    async def objects(client: Client, kind: Kind[Any], *, optional: bool) -> Sequence[Object]:
         try:
-            return (await client.list(kind)).items
+            listed = await client.list(kind)
         except ForbiddenError as error:
-            return f"{kind.plural} can't be listed and play no part: {error.message}"
+            missing.append(f"{kind.plural} can't be listed and play no part: {error.message}")
+            return ()
         except NotServedError:
             if optional:
                 return ()
             raise
+        # A claim that can't be read may hold devices: whoever decides must know.
+        missing.extend(
+            f"{kind.plural} {'/'.join(filter(None, each.key))} can't be read: {each.problem}"
+            for each in listed.unreadable
+        )
+        return listed.items
 
     # Slices, classes and claims are the question itself: without them every answer would be a guess.
     kinds: list[tuple[Kind[Any], bool]] = [
@@ -173,8 +182,7 @@ async def _read(config: Config) -> Live:
     ]
     async with Client(config) as client:
         lists = await asyncio.gather(*(objects(client, kind, optional=optional) for kind, optional in kinds))
-    found = [each for one in lists if not isinstance(one, str) for each in one]
-    return Live(found, config.namespace, [one for one in lists if isinstance(one, str)])
+    return Live([each for one in lists for each in one], config.namespace, missing)
 
 
 @contextmanager

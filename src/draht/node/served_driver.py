@@ -151,9 +151,11 @@ class ServedDriver:
         reasons = []
         if not self.plugin.registered:
             reasons.append(f"{name}: {self.plugin.problem or 'the kubelet has not registered the plugin yet'}")
-        reasons += [f"{name}: {problem}" for problem in self.publisher.problems]
-        if not self.publisher.synced and not self.publisher.problems:
-            reasons.append(f"{name}: the ResourceSlices are not on the API server yet")
+        if not self.publisher.synced:
+            # Problems beside slices that are there, such as a device that the server refuses, may stay for weeks:
+            # metrics and the log tell them, and a rollout goes on.
+            problems = [str(problem) for problem in self.publisher.problems]
+            reasons += [f"{name}: {each}" for each in problems or ["the ResourceSlices are not on the API server yet"]]
         if self._trouble:
             reasons.append(f"{name}: {self._trouble}")
         return reasons
