@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -25,6 +26,7 @@ from draht.driver import offers
 from draht.driver.framework import Health, Offer, Offered, Pool
 from draht.hardware.simulated import from_profile
 from draht.kube import NODES, SLICES, Client, Config
+from draht.kube.discovery import Discovery
 from draht.node.publisher import Publisher
 from fake_slice_server import AT_ONCE, many, offer, until
 
@@ -117,6 +119,39 @@ def test_partitions_of_a_machine_are_taken_as_they_are(plane: Cluster, profile: 
             assert len(found) == 9
             assert len(found[0].spec.shared_counters) == 8
             assert sum(len(each.spec.devices) for each in found) == 8 * 26
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_older_versions_carry_the_same(plane: Cluster, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions through an older API are the same devices; a refusal names its device all the same."""
+
+    async def only_older(_: Discovery, group: str) -> tuple[str, ...]:
+        return (version,)
+
+    monkeypatch.setattr(Discovery, "served", only_older)
+
+    def names() -> list[str]:
+        said = plane.kubectl("get", "resourceslices.v1.resource.k8s.io", "--output=json")
+        items = [item for item in json.loads(said)["items"] if item["spec"].get("nodeName") == version]
+        return [device["name"] for item in items for device in item["spec"].get("devices", ())]
+
+    async def test() -> None:
+        machine = offers.offer(from_profile("dgx-h100"), DRIVER, partitions=True).offer
+        listed = Offered(device=Device(name="listed", attributes={"nodes": DeviceAttribute(ints=(0, 1))}))
+        async with node(plane, version) as client, publishing(client, version) as publisher:
+            publisher.set(machine)
+            await settled(publisher)
+            assert publisher.problems == ()
+            assert publisher.counters["update"] == 0
+            assert sorted(names()) == sorted(device for _, device in machine.devices())
+            (pool,) = machine.pools
+            publisher.set(Offer(pools=(replace(pool, groups=(*pool.groups, (listed,))),)))
+            await settled(publisher)
+            assert f"device {version}/listed" in texts(publisher)
+            assert "DRAListTypeAttributes" in texts(publisher)
+            assert sorted(names()) == sorted(device for _, device in machine.devices())
 
     asyncio.run(test())
 

@@ -31,7 +31,8 @@ from draht.node.slice_content import (
 
 __all__ = ["ServerAnswers"]
 
-_DEVICE: Final = re.compile(r"^spec\.devices\[(\d+)\]\.?(.*)")
+_DEVICE: Final = re.compile(r"^spec\.devices\[(\d+)\]\.?(?:basic\.)?(.*)")
+"""A device's field in the words of a server; ``basic`` is v1beta1's."""
 _COUNTERS: Final = frozenset({"spec.sharedCounters", "spec.devices.consumesCounters"})
 
 
