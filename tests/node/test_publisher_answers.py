@@ -174,6 +174,26 @@ def test_the_layout_follows_the_release(release: str, combined: bool) -> None:
     assert combines_counters(release) is combined
 
 
+def test_what_is_set_while_the_server_is_asked_isnt_lost() -> None:
+    """The release is asked for before the first slices with counters; meanwhile the driver offers something else."""
+
+    async def test() -> None:
+        async with SliceServer() as server, publishing(server) as publisher:
+            asked = server._discover
+
+            def discover(path: str) -> tuple[int, bytes]:
+                if path == "/version":
+                    publisher.set(offer(*many(2)))
+                return asked(path)
+
+            server._discover = discover  # type: ignore[method-assign]  # the moment between two steps
+            publisher.set(partitioned())
+            await settled(publisher)
+            assert server.devices() == many(2)
+
+    run(test)
+
+
 def test_an_invalid_device_of_the_driver_is_left_out_alone() -> None:
     """Nothing of it reaches the server; the problem names the field."""
 

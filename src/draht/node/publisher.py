@@ -282,16 +282,21 @@ class Publisher:
                 self._wishes = None
 
     async def _wish(self, offer: Offer) -> Wishes:
-        if self._wishes is None:
-            if self._combined is None and any(pool.counter_sets for pool in offer.pools):
-                self._combined = combines_counters(await self._client.version())
-            answers = self._writer.answers
-            self._wishes = wishes(
-                offer, answers, driver=self._driver, node_name=self._node_name, combined=bool(self._combined)
-            )
-            devices = [offered.device for pool in offer.pools for group in pool.groups for offered in group]
-            answers.forget_all_but(self._wishes.slices, devices)
-        return self._wishes
+        if self._wishes is not None:
+            return self._wishes
+        if self._combined is None and any(pool.counter_sets for pool in offer.pools):
+            self._combined = combines_counters(await self._client.version())
+        answers = self._writer.answers
+        # Judging some hundred devices takes long enough to keep the kubelet waiting.
+        found = await asyncio.to_thread(
+            wishes, offer, answers, driver=self._driver, node_name=self._node_name, combined=bool(self._combined)
+        )
+        devices = [offered.device for pool in offer.pools for group in pool.groups for offered in group]
+        answers.forget_all_but(found.slices, devices)
+        if offer is self._offer:
+            # Otherwise something else was set meanwhile, and this is the last plan for the old offer.
+            self._wishes = found
+        return found
 
     async def _try_counters(self, plans: list[Plan]) -> None:
         """Before counters are published for the first time: see whether the server keeps them."""
