@@ -9,7 +9,7 @@ import pytest
 
 from cluster.agent import Agent
 from cluster.cluster import Cluster
-from cluster.images import BUSYBOX
+from cluster.images import BUSYBOX, BUSYBOX_SIGTERM
 from cluster.placing import until
 from cluster.pods import pod
 from cluster.scene import SEEN, Scene, claim, container, request, template, uses
@@ -108,15 +108,27 @@ def test_two_pods_share_a_claim(scene: Scene, agents: list[Agent], leaks_nothing
     leaks_nothing()
 
 
-def test_a_forced_deletion_gives_devices_back(scene: Scene, leaks_nothing: Callable[[], None]) -> None:
-    """The pod is gone from the server at once; the kubelet still unprepares, and the device can be had again."""
-    scene.run(
-        template("gpu", request("gpu", count=8)),
-        pod("forced", STAYS, container={"resources": uses("gpu")}, resourceClaims=FROM_TEMPLATE),
+def test_a_forced_deletion_gives_devices_to_nobody_before_they_are_free(scene: Scene, agents: list[Agent]) -> None:
+    """The server forgets the pod at once, its container takes its time; who is given the devices meanwhile waits."""
+    where = {"kubernetes.io/hostname": agents[0].node.name}
+    forced = pod(
+        "forced",
+        f"trap '' TERM; {SEEN}; sleep 3600",
+        image=BUSYBOX_SIGTERM,
+        container={"resources": uses("gpu")},
+        resourceClaims=FROM_TEMPLATE,
+        nodeSelector=where,
+        terminationGracePeriodSeconds=8,
     )
+    scene.run(template("gpu", request("gpu", count=8)), forced)
+    before = scene.seen("forced")
     scene.delete("forced", force=True)
-    leaks_nothing()
-    scene.run(pod("next", STAYS, container={"resources": uses("gpu")}, resourceClaims=FROM_TEMPLATE))
+    scene.apply(
+        pod("next", STAYS, container={"resources": uses("gpu")}, resourceClaims=FROM_TEMPLATE, nodeSelector=where)
+    )
+    scene.told("next", "is prepared for claim")
+    scene.ready("next")
+    assert scene.seen("next") == before
 
 
 def test_a_namespace_goes_with_running_pods(dra: Cluster, namespace: str, leaks_nothing: Callable[[], None]) -> None:
