@@ -77,7 +77,12 @@ def cluster_needs() -> None:
     """What clusters with nodes need; see `Cluster.up`."""
     require(os.geteuid() == 0, "nodes of a cluster need root")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    for command, package in (("runc", "runc"), ("ip", "iproute2"), ("busybox", "busybox-static")):
+    for command, package in (
+        ("runc", "runc"),
+        ("ip", "iproute2"),
+        ("busybox", "busybox-static"),
+        ("openssl", "openssl"),
+    ):
         require(shutil.which(command, path=path), f"no {command} on this machine (Debian package {package})")
     require(CNI_PROGRAMS.is_dir(), "no CNI plugins on this machine (Debian package containernetworking-plugins)")
     try:

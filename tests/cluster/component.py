@@ -22,6 +22,7 @@ __all__ = ["MARK", "Component", "reap", "recorded"]
 
 MARK = "DRAHT_CLUSTER"
 """Environment variable that holds the cluster's directory, by which its processes and their children are found."""
+PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
 _children: list[subprocess.Popen[bytes]] = []
 """What this process started and hasn't learned the end of."""
 
@@ -56,7 +57,9 @@ class Component:
         self.name = name
         self.log = directory / "logs" / f"{name}.log"
         self._command = [str(part) for part in command]
-        self._environment = {**os.environ, MARK: str(directory), **(environment or {})}
+        # Nothing in a cluster leaves this machine, and kubelets aren't reached through somebody's proxy.
+        inherited = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
+        self._environment = {**inherited, MARK: str(directory), **(environment or {})}
         self.record = directory / "processes" / f"{name}.json"
         self._child: subprocess.Popen[bytes] | None = None
 
