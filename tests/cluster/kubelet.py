@@ -115,7 +115,7 @@ class Kubelet:
             "makeIPTablesUtilChains": False,
             "evictionHard": dict.fromkeys(NO_EVICTION, "0%"),
             "imageGCHighThresholdPercent": 100,
-            # A pod whose devices couldn't be prepared is tried again at the next sync, by default after a minute or more.
+            # A pod whose devices couldn't be prepared is tried again at the next sync; by default that takes a minute.
             "syncFrequency": "5s",
             "podLogsDir": str(self._directory / "pods"),
             "volumePluginDir": str(self._directory / "volume-plugins"),

@@ -128,6 +128,12 @@ class Scene:
         statuses = self.object("pod", pod)["status"]["containerStatuses"]
         return [(each["restartCount"], each["containerID"]) for each in statuses]
 
+    def health(self, pod: str) -> list[tuple[str, str]]:
+        """How the devices of a pod's first container are, and what is said about it (KEP-4680)."""
+        status = self.object("pod", pod)["status"]["containerStatuses"][0]
+        resources = [found for each in status.get("allocatedResourcesStatus", []) for found in each["resources"]]
+        return [(each["health"], each.get("message", "")) for each in resources]
+
     def devices(self, *claims: str) -> list[str]:
         """The devices that claims were given; those of all claims if none is named."""
         return [

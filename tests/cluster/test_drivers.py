@@ -105,12 +105,7 @@ def test_an_ill_device_is_told_tainted_and_avoided_until_it_recovers(scene: Scen
         (agent.state_directory / "files" / TOY / device).mkdir(exist_ok=True)
         (agent.state_directory / "files" / TOY / device / "broken").touch()
 
-    def told() -> list[tuple[str, str]]:
-        status = scene.object("pod", "has")["status"]["containerStatuses"][0]
-        resources = [found for each in status.get("allocatedResourcesStatus", []) for found in each["resources"]]
-        return [(each["health"], each.get("message", "")) for each in resources]
-
-    until(lambda: told() == [("Unhealthy", "it has a file `broken`")], lambda: f"{told()}")
+    until(lambda: scene.health("has") == [("Unhealthy", "it has a file `broken`")], lambda: f"{scene.health('has')}")
     until(lambda: "taints" in published(scene.cluster, TOY)[other], "no taint in the slice")
     (taint,) = published(scene.cluster, TOY)[other]["taints"]
     assert (taint["key"], taint["effect"]) == (f"{TOY}/broken", "NoSchedule")
@@ -123,5 +118,5 @@ def test_an_ill_device_is_told_tainted_and_avoided_until_it_recovers(scene: Scen
     for device in (ill, other):
         (agent.state_directory / "files" / TOY / device / "broken").unlink()
     scene.ready("wants")
-    until(lambda: told() == [("Healthy", "")], lambda: f"{told()}")
+    until(lambda: scene.health("has") == [("Healthy", "")], lambda: f"{scene.health('has')}")
     assert not any("taints" in device for device in published(scene.cluster, TOY).values())

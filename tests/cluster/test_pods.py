@@ -126,7 +126,7 @@ def test_a_forced_deletion_gives_devices_to_nobody_before_they_are_free(scene: S
     scene.apply(
         pod("next", STAYS, container={"resources": uses("gpu")}, resourceClaims=FROM_TEMPLATE, nodeSelector=where)
     )
-    scene.told("next", "is prepared for claim")
+    assert "devices gpu-0, gpu-1, gpu-2, gpu-3 and 4 more are" in scene.told("next", "prepared for claim")
     scene.ready("next")
     assert scene.seen("next") == before
 

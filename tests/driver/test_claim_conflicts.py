@@ -101,6 +101,16 @@ def test_drivers_of_the_same_hardware_exclude_each_other(place: Preparer, beside
     beside.prepare(claim("u3", "far", driver=OtherToyDriver.name))
 
 
+def test_many_taken_devices_are_told_in_one_sentence(tmp_path: Path) -> None:
+    """Events of pods are short: devices that one claim has are counted, and whose it is stays readable."""
+    place = preparer(tmp_path, ToyDriver(tmp_path / "effects"))
+    place.prepare(claim("u1", *(f"toy-{number}" for number in range(6))))
+    place.prepare(claim("u2", "toy-6"))
+    said = "devices toy-0, toy-1, toy-2, toy-3 and 2 more are prepared for claim default/claim-u1; device toy-6 is"
+    with pytest.raises(DeviceInUseError, match=said):
+        place.prepare(claim("u3", *(f"toy-{number}" for number in range(8))))
+
+
 def test_one_claim_of_two_drivers_is_two_preparations(place: Preparer, beside: Preparer, tmp_path: Path) -> None:
     """Each driver prepares and ends its own part; the other's stays."""
     both = claim("u1", "part-0", device("far", driver=OtherToyDriver.name, request="more"))
