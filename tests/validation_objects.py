@@ -12,8 +12,7 @@ __all__ = [
     "GOOD",
     "KINDS",
     "NAMES",
-    "RULE_STATUS",
-    "STATUS",
+    "NODE_SELECTOR",
     "TEXTS",
     "at",
     "changed",
@@ -98,7 +97,7 @@ _TEMPLATE = {
     "metadata": {"generateName": "template-", "namespace": "default"},
     "spec": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": _CLAIM_SPEC},
 }
-_NODE_SELECTOR = {
+NODE_SELECTOR = {
     "nodeSelectorTerms": [
         {
             "matchExpressions": [
@@ -179,7 +178,7 @@ _PARTITIONS = {
                 ],
             },
             {"name": "other", "nodeName": "node-1"},
-            {"name": "third", "nodeSelector": _NODE_SELECTOR},
+            {"name": "third", "nodeSelector": NODE_SELECTOR},
         ],
     },
 }
@@ -190,7 +189,7 @@ _COUNTERS = {
     "spec": {
         "driver": "gpu.example.com",
         "pool": {"name": "pool/a", "generation": 1, "resourceSliceCount": 2},
-        "nodeSelector": _NODE_SELECTOR,
+        "nodeSelector": NODE_SELECTOR,
         "sharedCounters": [
             {"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}, "slices": {"value": "8"}}},
             {"name": "gpu-1", "counters": {"memory": {"value": "80Gi"}}},
@@ -209,82 +208,6 @@ _RULE = {
 
 GOOD: tuple[Json, ...] = (_CLASS, _CLAIM, _TEMPLATE, _SLICE, _PARTITIONS, _COUNTERS, _RULE)
 """Objects that a server with every feature on accepts; together they have nearly every field."""
-STATUS: Json = {
-    "allocation": {
-        "devices": {
-            "results": [
-                {
-                    "request": "one",
-                    "driver": "gpu.example.com",
-                    "pool": "pool/a",
-                    "device": "gpu-0",
-                    "shareID": "00000000-0000-4000-8000-000000000001",
-                    "consumedCapacity": {"memory": "10Gi"},
-                    "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
-                    "bindingConditions": ["example.com/ready"],
-                    "bindingFailureConditions": ["example.com/failed"],
-                    "skipNodeOperations": ["NodePrepareResources", "NodeUnprepareResources"],
-                },
-                {"request": "two/small", "driver": "gpu.example.com", "pool": "p", "device": "gpu-1"},
-            ],
-            "config": [
-                {"source": "FromClass", "opaque": {"driver": "gpu.example.com", "parameters": {"a": 1}}},
-                {
-                    "source": "FromClaim",
-                    "requests": ["one", "two/small"],
-                    "opaque": {"driver": "gpu.example.com", "parameters": {}},
-                },
-            ],
-        },
-        "nodeSelector": _NODE_SELECTOR,
-        "allocationTimestamp": "2026-01-01T00:00:00Z",
-    },
-    "reservedFor": [
-        {"resource": "pods", "name": "p", "uid": "u"},
-        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "v"},
-    ],
-    "devices": [
-        {
-            "driver": "gpu.example.com",
-            "pool": "pool/a",
-            "device": "gpu-0",
-            "shareID": "00000000-0000-4000-8000-000000000001",
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "observedGeneration": 1,
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                    "reason": "Up",
-                    "message": "it is up",
-                }
-            ],
-            "data": {"a": 1},
-            "networkData": {
-                "interfaceName": "eth0",
-                "ips": ["10.0.0.1/24", "2001:db8::1/64"],
-                "hardwareAddress": "00:11:22:33:44:55",
-            },
-        },
-        {"driver": "gpu.example.com", "pool": "p", "device": "gpu-1"},
-    ],
-}
-"""A status that a server takes for the good claim, with every field."""
-
-RULE_STATUS: Json = {
-    "conditions": [
-        {
-            "type": "EvictionInProgress",
-            "status": "False",
-            "observedGeneration": 1,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-            "reason": "NotStarted",
-            "message": "0 pods",
-        }
-    ]
-}
-"""A status that a server takes for the good rule."""
-
 KINDS = tuple(dict.fromkeys(each["kind"] for each in GOOD))
 NAMES = ("class", "claim", "template", "slice", "partitions", "counters", "rule")
 """What tables call the good objects, in their order."""

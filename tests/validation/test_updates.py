@@ -15,7 +15,8 @@ from draht.api.resource import AllocationResult, DeviceCapacity
 from draht.manifests.defaults import defaulted
 from draht.validation import ALL, DEFAULT, Gates, validate
 from draht.validation.equality import same
-from validation_objects import GOOD, NAMES, RULE_STATUS, STATUS
+from validation_objects import GOOD, NAMES
+from validation_statuses import RULE_STATUS, STATUS
 
 BY_NAME = dict(zip(NAMES, GOOD, strict=True))
 LINES = (
@@ -100,6 +101,18 @@ def test_an_update_keeps_fields_of_features_that_were_turned_off() -> None:
     without = changed(old, [(["spec", "devices", 0, "consumesCounters", 0, "compatibilityGroups"], "REMOVE")])
     assert validate(read(changed(old, bad)), old=read(without)) == ()
     assert validate(read(changed(old, bad)), old=read(old), gates=Gates(device_compatibility_groups=True)) != ()
+
+
+def test_what_a_server_fills_in_is_no_change() -> None:
+    """Mode, count and operator may be left out of what is sent."""
+    changes = [
+        (["spec", "devices", "requests", 1, "firstAvailable", 1, "count"], 1),
+        (["spec", "devices", "requests", 0, "exactly", "allocationMode"], "ExactCount"),
+        (["spec", "devices", "requests", 0, "exactly", "tolerations", 1, "operator"], "Equal"),
+    ]
+    old = read(changed(stored("claim"), changes))
+    sent = read_object(json.dumps(stored("claim")).encode(), KINDS["resource.k8s.io/v1", "ResourceClaim"])
+    assert validate(sent, gates=ALL, old=old) == ()
 
 
 def test_an_update_of_another_kind_is_not_judged() -> None:

@@ -7,9 +7,21 @@ v1.37.2) and what the server takes from the old object before it judges. The rul
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypeVar
+
+from msgspec import structs
 
 from draht.api.meta import Object
-from draht.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from draht.api.resource import (
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceTaintRule,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from draht.validation.allocation import check_status, declare_status, without_deallocated
 from draht.validation.claim import RequestNames
 from draht.validation.device_class import check_device_class
@@ -58,13 +70,40 @@ def check_update(
             check_taint_rule(report, new, old.spec)
         case ResourceClaim(), ResourceClaim():
             check_metadata(report, metadata, namespaced=True, keeps_generation=True)
-            _check_immutable(report, new.spec, old.spec)
+            _check_immutable(report, _filled(new.spec), _filled(old.spec))
         case ResourceClaimTemplate(), ResourceClaimTemplate():
             check_metadata(report, metadata, namespaced=True, keeps_generation=True)
             check_template(report, new, gates)
-            _check_immutable(report, new.spec, old.spec)
+            filled = (structs.replace(each.spec, spec=_filled(each.spec.spec)) for each in (new, old))
+            _check_immutable(report, *filled)
         case _:
             pass
+
+
+_Request = TypeVar("_Request", ExactDeviceRequest, DeviceSubRequest)
+
+
+def _filled(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    """What a claim asks for, with what the server fills in before it compares."""
+    requests = tuple(
+        structs.replace(
+            request,
+            exactly=None if request.exactly is None else _filled_request(request.exactly),
+            first_available=tuple(map(_filled_request, request.first_available)),
+        )
+        for request in spec.devices.requests
+    )
+    return structs.replace(spec, devices=structs.replace(spec.devices, requests=requests))
+
+
+def _filled_request(request: _Request) -> _Request:
+    mode = request.allocation_mode or "ExactCount"
+    return structs.replace(
+        request,
+        allocation_mode=mode,
+        count=request.count or int(mode == "ExactCount"),
+        tolerations=tuple(structs.replace(each, operator=each.operator or "Equal") for each in request.tolerations),
+    )
 
 
 def _check_immutable(report: Report, new: object, old: object) -> None:

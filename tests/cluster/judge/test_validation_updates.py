@@ -14,7 +14,7 @@ import pytest
 from cluster.judge.server import Server
 from cluster.judge.verdicts import difference
 from validation_mutations import Case, Good, doubles, goods, sample, singles, structural
-from validation_objects import RULE_STATUS, STATUS
+from validation_statuses import RULE_STATUS, STATUS
 
 pytestmark = pytest.mark.cluster
 
