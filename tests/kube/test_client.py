@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -35,33 +32,11 @@ from draht.kube import (
     UnauthorizedError,
     UnreachableError,
     errors,
-    transport,
 )
 from fake_apiserver import FakeApiServer, Fault, slice_of
+from kube_session import connected, run
 
 QUEUES = Kind("draht.dev/v1alpha1", "queues", True, dict[str, Any])
-
-
-@asynccontextmanager
-async def connected(server: FakeApiServer, **options: Any) -> AsyncIterator[Client]:
-    """A client that doesn't wait between attempts."""
-
-    async def at_once(_: float) -> None:
-        await asyncio.sleep(0)
-
-    options.setdefault("sleep", at_once)
-    async with Client(Config(server.address), source=random.Random(1), **options) as client:
-        yield client
-
-
-def run(test: Callable[[FakeApiServer, Client], Awaitable[None]], **options: Any) -> None:
-    """Run a test with a server and a client of it."""
-
-    async def main() -> None:
-        async with FakeApiServer() as server, connected(server, **options) as client:
-            await test(server, client)
-
-    asyncio.run(main())
 
 
 def test_an_object_is_created_read_changed_and_deleted() -> None:
@@ -303,76 +278,6 @@ def test_a_write_that_is_asked_to_come_back_does(code: int) -> None:
     run(test, sleep=note)
 
 
-def test_nobody_waits_for_half_an_hour() -> None:
-    """A long Retry-After is the caller's to wait for, and told."""
-
-    async def test(server: FakeApiServer, client: Client) -> None:
-        server.faults = [Fault("status", "list", times=9, code=429, headers={"Retry-After": "1800"})]
-        with pytest.raises(TooManyRequestsError) as raised:
-            await client.list(SLICES)
-        assert raised.value.retry_after == 1800
-        assert len(server.faults) == 1
-        assert server.faults[0].times == 8
-
-    run(test)
-
-
-def test_attempts_are_bounded() -> None:
-    """A server that always says 503 is asked a few times only."""
-
-    async def test(server: FakeApiServer, client: Client) -> None:
-        server.faults = [Fault("status", "list", times=99, code=503)]
-        with pytest.raises(StatusError):
-            await client.list(SLICES)
-        assert server.faults[0].times == 99 - transport.ATTEMPTS
-
-    run(test)
-
-
-@pytest.mark.parametrize("what", ["hang", "drip"])
-def test_an_answer_that_takes_too_long_is_given_up(what: str) -> None:
-    """Silence and a byte now and then end at the same bound."""
-
-    async def test(server: FakeApiServer, client: Client) -> None:
-        server.faults = [Fault(what, times=99)]
-        with pytest.raises(UnreachableError, match="no answer in time"):
-            await client.list(SLICES)
-
-    async def main() -> None:
-        async with FakeApiServer() as server:
-            async with connected(server) as client:
-                await client.list(SLICES)  # finds the version in time
-            async with connected(server, timeout=0.2) as client:
-                await test(server, client)
-
-    asyncio.run(main())
-
-
-def test_a_body_beyond_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endless answer doesn't fill the memory."""
-    monkeypatch.setattr(transport, "MAX_BODY", 1 << 20)
-
-    async def test(server: FakeApiServer, client: Client) -> None:
-        server.faults = [Fault("body", "list", times=9, code=200, body=b" " * (3 << 20))]
-        with pytest.raises(AnswerError, match="more than 1 MiB"):
-            await client.list(SLICES)
-
-    run(test)
-
-
-def test_an_event_beyond_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line without an end doesn't fill the memory."""
-    monkeypatch.setattr(transport, "MAX_LINE", 1 << 20)
-
-    async def test(server: FakeApiServer, client: Client) -> None:
-        server.faults = [Fault("line", "watch", body=b"x" * (3 << 20))]
-        watch = client.watch(SLICES, resource_version=str(server.version))
-        with pytest.raises(AnswerError, match="an event has more than 1 MiB"):
-            _ = [event async for event in watch]
-
-    run(test)
-
-
 def test_nobody_listens() -> None:
     """The error says where, and what to look at."""
 
@@ -505,3 +410,28 @@ def test_every_error_is_one_for_people() -> None:
             assert issubclass(value, DrahtError)
             assert name in (draht.kube.__doc__ or "")
             assert name in draht.kube.__all__
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}', "7"),  # the stream ends here
+        (b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n', "an event has no resourceVersion"),
+        (b'{"type":"ADDED","object":{}}\n', "an event has no resourceVersion"),
+    ],
+)
+@pytest.mark.parametrize("kind", [PODS, QUEUES], ids=["struct", "dict"])
+def test_an_event_without_version_is_none(kind: Kind[Any], body: bytes, outcome: str) -> None:
+    """A watch couldn't go on from it; a last line without line break is whole all the same."""
+
+    async def test(server: FakeApiServer, client: Client) -> None:
+        server.faults = [Fault("line", "watch", body=body)]
+        watch = client.watch(kind, resource_version=str(server.version))
+        await anext(watch)
+        try:
+            assert (await anext(watch)).resource_version == outcome
+        except AnswerError as error:
+            assert error.message == outcome
+        await watch.aclose()
+
+    run(test)
