@@ -24,9 +24,9 @@ sys.path[:0] = [str(ROOT / "tests")]
 from draht import cdi  # noqa: E402 - found through the path above
 from draht.api.resource import Device as WireDevice  # noqa: E402 - as above
 from draht.api.resource import DeviceAttribute  # noqa: E402 - as above
+from draht.driver.claims.preparation import Places, Preparer  # noqa: E402 - as above
 from draht.driver.database import Database  # noqa: E402 - as above
 from draht.driver.framework import ClaimDevices, Driver, Offer, Offered, Prepared  # noqa: E402 - as above
-from draht.driver.preparation import Places, Preparer  # noqa: E402 - as above
 from toy_driver import NODE, claim  # noqa: E402 - as above
 
 RUNS = 1000

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from draht.driver import claims
+from draht.driver.claims import rows as claims
+from draht.driver.claims.preparation import Preparer
 from draht.driver.database import Database
 from draht.driver.framework import ClaimDevices
-from draht.driver.preparation import Preparer
 from toy_driver import ToyDriver, preparer
 
 __all__ = ["CrashNode"]

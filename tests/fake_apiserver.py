@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import fake_http
 from fake_http import Request
 
-__all__ = ["FakeApiServer", "Fault", "slice_of"]
+__all__ = ["FakeApiServer", "Fault", "Request", "slice_of"]
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]

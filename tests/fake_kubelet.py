@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from draht.node.socket_server import SocketServer, channel, identity
+from draht.node.kubelet.socket_server import SocketServer, channel, identity
 from draht.node.wire import (
     device_plugin_pb2,
     dra_v1_pb2,

@@ -20,7 +20,7 @@ __all__ = ["ApiServer", "FakePreparer", "Prepared", "PreparedDevice", "the_claim
 
 @dataclass(frozen=True)
 class PreparedDevice:
-    """As `draht.node.claim_calls.PreparedDevice`."""
+    """As `draht.node.kubelet.claim_calls.PreparedDevice`."""
 
     requests: tuple[str, ...]
     pool: str
@@ -31,7 +31,7 @@ class PreparedDevice:
 
 @dataclass(frozen=True)
 class Prepared:
-    """As `draht.node.claim_calls.PreparedClaim`."""
+    """As `draht.node.kubelet.claim_calls.PreparedClaim`."""
 
     uid: str
     devices: tuple[PreparedDevice, ...]

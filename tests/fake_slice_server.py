@@ -17,7 +17,7 @@ import msgspec
 from draht.api.resource import Device, ResourceSlice
 from draht.driver.framework import Offer, Offered, Pool
 from draht.kube import Backoff, Client, Config
-from draht.node.publisher import Delays, Publisher
+from draht.node.slices.publisher import Delays, Publisher
 from draht.validation import Gates, validate
 from draht.validation.gates import drop
 from fake_apiserver import FakeApiServer, Fault, Object, _place, _verb

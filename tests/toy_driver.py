@@ -24,10 +24,10 @@ from draht.api.resource import (
     ResourceClaimStatus,
 )
 from draht.api.resource import Device as WireDevice
-from draht.driver.allocated import POD_CLAIM_NAME
+from draht.driver.claims.allocated import POD_CLAIM_NAME
+from draht.driver.claims.preparation import Places, Preparer
 from draht.driver.database import Database
 from draht.driver.framework import ClaimDevices, Driver, Health, Offer, Offered, Prepared
-from draht.driver.preparation import Places, Preparer
 
 __all__ = ["DEVICES", "NODE", "OtherToyDriver", "ToyDriver", "claim", "device", "places", "preparer"]
 

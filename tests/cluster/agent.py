@@ -16,7 +16,7 @@ from typing import Any
 from cluster.cluster import Cluster
 from cluster.component import Component
 from cluster.ports import free
-from draht.driver.claims import all_claims
+from draht.driver.claims.rows import all_claims
 from draht.driver.database import Database
 
 __all__ = ["Agent"]

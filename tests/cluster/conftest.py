@@ -12,7 +12,7 @@ import pytest
 from cluster.agent import Agent
 from cluster.cluster import Cluster
 from cluster.scene import Scene
-from draht.driver.classes import device_classes
+from draht.driver.vendors.classes import device_classes
 
 Serve = Callable[..., Agent]
 _numbers = itertools.count()

@@ -3,7 +3,7 @@
 It is given to ``draht node`` as a file, so the agent is the one that people run; only this file makes it breakable:
 
 - ``wait-in-prepare``: while it is there, preparing doesn't get on.
-- ``die-at-STEP``: the agent kills itself at that step of a claim, once (`draht.driver.preparation`).
+- ``die-at-STEP``: the agent kills itself at that step of a claim, once (`draht.driver.claims.preparation`).
 - ``boot``: an id of another boot; it takes the next start to notice.
 - ``node``: the device node without which the device ``node-0`` can't be prepared.
 - ``effects/<uid>``: what the driver has prepared; these files are its effects.
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from draht import cdi
 from draht.api.resource import Device, DeviceAttribute
+from draht.driver.claims.preparation import Preparer
 from draht.driver.framework import ClaimDevices, Driver, Offer, Offered, Prepared
-from draht.driver.preparation import Preparer
 
 ROOT = Path(os.environ["STEERED"])
 

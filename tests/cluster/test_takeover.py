@@ -18,8 +18,8 @@ from cluster.cluster import Cluster
 from cluster.errors import ClusterError
 from cluster.pods import pod
 from cluster.scene import Scene, template, uses
-from draht.node.registered import DRA_PLUGIN, SERVICE
-from draht.node.socket_server import SocketServer
+from draht.node.kubelet.registered import DRA_PLUGIN, SERVICE
+from draht.node.kubelet.socket_server import SocketServer
 from draht.node.wire.registration_pb2 import InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(100)]

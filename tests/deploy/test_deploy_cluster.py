@@ -31,7 +31,7 @@ from draht.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from draht.driver.classes import device_classes
+from draht.driver.vendors.classes import device_classes
 from draht.kube import (
     CLAIMS,
     CLASSES,
@@ -46,7 +46,7 @@ from draht.kube import (
     StatusError,
 )
 from draht.node.node_labels import label_patch
-from draht.node.publisher import Publisher
+from draht.node.slices.publisher import Publisher
 from fake_slice_server import AT_ONCE, many, offer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]

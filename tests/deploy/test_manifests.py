@@ -14,7 +14,7 @@ import yaml
 from draht.api.conversion import from_v1
 from draht.api.reader import read_files
 from draht.cli.node import node
-from draht.driver.classes import device_classes
+from draht.driver.vendors.classes import device_classes
 from draht.hardware import profiles
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

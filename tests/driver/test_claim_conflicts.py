@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from draht.driver import claims, holds
-from draht.driver.claims import Record, RecordedDevice
+from draht.driver import holds
+from draht.driver.claims import rows as claims
+from draht.driver.claims.preparation import Preparer
+from draht.driver.claims.rows import Record, RecordedDevice
 from draht.driver.database import Database
 from draht.driver.errors import DeviceInUseError, HeldError
 from draht.driver.framework import ClaimDevices
-from draht.driver.preparation import Preparer
 from holding import hold
 from toy_driver import OtherToyDriver, ToyDriver, claim, device, preparer
 

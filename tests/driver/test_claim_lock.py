@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from draht.driver import claim_lock as module
-from draht.driver.claim_lock import claim_lock, locked_uids
+from draht.driver.claims import lock as module
+from draht.driver.claims.lock import claim_lock, locked_uids
 from draht.driver.errors import ClaimBusyError, StateError
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from draht import cdi
 from draht.api.resource import Device, DeviceAttribute, NetworkDeviceData
-from draht.driver.claims import Record, RecordedDevice
+from draht.driver.claims.metadata import metadata_files
+from draht.driver.claims.rows import Record, RecordedDevice
 from draht.driver.framework import Offered
-from draht.driver.metadata import metadata_files
 from toy_driver import NODE, claim, device, preparer
 
 DIRECTORY = Path("/host/u1")

@@ -13,7 +13,9 @@ import pytest
 
 from claim_crashes import CrashNode
 from disks import fill, read_only, small_disk
-from draht.driver import claims, holds, recovery
+from draht.driver import holds
+from draht.driver.claims import recovery
+from draht.driver.claims import rows as claims
 from draht.driver.database import Database
 from draht.driver.errors import DeviceInUseError, PlacesError, StateError
 from holding import hold

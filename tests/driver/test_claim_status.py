@@ -7,8 +7,8 @@ import pytest
 
 from draht.api.meta import Condition
 from draht.api.resource import AllocatedDeviceStatus, NetworkDeviceData
-from draht.driver.claim_status import failed, merged, statuses
-from draht.driver.claims import Record, RecordedDevice
+from draht.driver.claims.rows import Record, RecordedDevice
+from draht.driver.claims.status import failed, merged, statuses
 from draht.driver.errors import DeviceMissingError
 from draht.validation.limits import DEVICE_DATA_BYTES
 from toy_driver import device

@@ -12,9 +12,9 @@ import pytest
 from doc_examples import run
 from draht.api import yaml
 from draht.api.reader.strict import Walker
-from draht.driver.nvidia_config import API_VERSION, KINDS, faults, read
-from draht.driver.nvidia_settings import unsupported
-from draht.driver.vendor_drivers import DRIVERS
+from draht.driver.vendors.drivers import DRIVERS
+from draht.driver.vendors.nvidia_config import API_VERSION, KINDS, faults, read
+from draht.driver.vendors.nvidia_settings import unsupported
 
 PAGE = Path(__file__).parents[2] / "docs" / "drivers.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 
 from draht.api.resource import DeviceTaint
 from draht.driver.framework import Health
-from draht.driver.health_file import HealthFile
+from draht.driver.vendors.health_file import HealthFile
 
 GOOD = """
 gpu-3:

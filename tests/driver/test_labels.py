@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from draht.driver.labels import Strategy, gpu_labels
+from draht.driver.vendors.labels import Strategy, gpu_labels
 from draht.hardware import profiles
 from draht.hardware.inventory import Device, Inventory
 from draht.hardware.simulated import SimulatedProvider, from_profile

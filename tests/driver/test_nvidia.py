@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from draht.api.quantity import Quantity
-from draht.driver import nvidia, offers
+from draht.driver.vendors import nvidia, offers
 from draht.hardware import mig, profiles
 from draht.hardware.inventory import Device, Inventory
 from draht.hardware.simulated import SimulatedProvider, from_profile

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draht.driver.nvidia_config import API_VERSION, KINDS, MAX_BYTES, Config, VfioDeviceConfig, faults, read
+from draht.driver.vendors.nvidia_config import API_VERSION, KINDS, MAX_BYTES, Config, VfioDeviceConfig, faults, read
 
 WHERE = "status.allocation.devices.config[2].opaque.parameters"
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from draht.driver.errors import ParametersError
-from draht.driver.nvidia_config import API_VERSION
-from draht.driver.nvidia_settings import settings
-from draht.driver.vendor_drivers import NvidiaDriver
+from draht.driver.vendors.drivers import NvidiaDriver
+from draht.driver.vendors.nvidia_config import API_VERSION
+from draht.driver.vendors.nvidia_settings import settings
 from draht.hardware import profiles
 from draht.hardware.simulated import SimulatedProvider
 from driver_claims import claim_of, parameters

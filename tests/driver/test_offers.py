@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from draht.driver import offers
 from draht.driver.slices import publish
+from draht.driver.vendors import offers
 from draht.hardware import profiles
 from draht.hardware.simulated import from_profile
 

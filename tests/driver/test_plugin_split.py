@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from draht.driver.errors import DriverError
-from draht.driver.plugin_split import Split
+from draht.driver.vendors.plugin_split import Split
 from draht.hardware.simulated import from_profile
 
 MIXED = from_profile("mixed-x6")

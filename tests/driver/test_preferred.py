@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pytest
 
-from draht.driver import preferred as module
-from draht.driver.preferred import EXACT, pair_scores, preferred
+from draht.driver.vendors import preferred as module
+from draht.driver.vendors.preferred import EXACT, pair_scores, preferred
 from draht.hardware import profiles
 from draht.hardware.inventory import Device, Inventory
 from draht.hardware.simulated import from_profile

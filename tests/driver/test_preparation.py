@@ -11,6 +11,7 @@ import pytest
 from draht import cdi
 from draht.api.errors import DrahtError
 from draht.api.resource import NetworkDeviceData, ResourceClaimStatus
+from draht.driver.claims.preparation import Preparer
 from draht.driver.errors import (
     ClaimBusyError,
     ClaimError,
@@ -21,7 +22,6 @@ from draht.driver.errors import (
     StateError,
 )
 from draht.driver.framework import ClaimDevices, Offer, Offered, Pool, Prepared
-from draht.driver.preparation import Preparer
 from toy_driver import NODE, ToyDriver, claim, device, preparer
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from claim_crashes import Action, CrashNode
+from draht.driver.claims.preparation import PreparedClaim, Preparer
 from draht.driver.errors import DeviceInUseError
 from draht.driver.framework import ClaimDevices
-from draht.driver.preparation import PreparedClaim, Preparer
 from toy_driver import ToyDriver, claim
 
 PREPARE = [

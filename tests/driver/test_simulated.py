@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from draht import cdi
-from draht.driver import simulated
+from draht.driver.vendors import simulated
 from draht.hardware.inventory import Device
 from draht.hardware.simulated import from_profile
 

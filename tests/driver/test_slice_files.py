@@ -8,7 +8,7 @@ import pytest
 from draht import cdi
 from draht.driver.errors import DeviceMissingError, DriverError, ParametersError
 from draht.driver.framework import Health
-from draht.driver.slice_files import SliceFilesDriver, read_slices, slice_drivers
+from draht.driver.vendors.slice_files import SliceFilesDriver, read_slices, slice_drivers
 from driver_claims import claim_of, parameters
 
 FABRIC = Path(__file__).parents[2] / "examples" / "use-cases" / "11-multi-node-nvlink" / "fabric.yaml"

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from draht import cdi
 from draht.api.resource import ResourceClaim
-from draht.driver import simulated
+from draht.driver.claims.preparation import Places, PreparedClaim, Preparer
 from draht.driver.database import Database
 from draht.driver.errors import ParametersError
 from draht.driver.framework import Driver
-from draht.driver.preparation import Places, PreparedClaim, Preparer
-from draht.driver.slice_files import read_slices, slice_drivers
-from draht.driver.vendor_drivers import NetworkDriver, NvidiaDriver
+from draht.driver.vendors import simulated
+from draht.driver.vendors.drivers import NetworkDriver, NvidiaDriver
+from draht.driver.vendors.slice_files import read_slices, slice_drivers
 from draht.hardware.inventory import Inventory
 from draht.host.claims import ClaimsAsk
 from draht.host.use_cases import UseCase, ask_of, use_cases

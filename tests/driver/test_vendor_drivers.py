@@ -10,8 +10,8 @@ from draht import cdi
 from draht.api.resource import DeviceTaint
 from draht.driver.errors import DeviceMissingError, DriverError, ParametersError
 from draht.driver.framework import Health, Prepared
-from draht.driver.inventory_driver import InventoryDriver
-from draht.driver.vendor_drivers import DRIVERS, AmdDriver, NetworkDriver, NvidiaDriver
+from draht.driver.vendors.drivers import DRIVERS, AmdDriver, NetworkDriver, NvidiaDriver
+from draht.driver.vendors.inventory_driver import InventoryDriver
 from draht.hardware import profiles
 from draht.hardware.inventory import Device, Inventory
 from draht.hardware.simulated import SimulatedProvider

@@ -15,8 +15,8 @@ from draht.api.errors import DrahtError
 from draht.api.reader import read_text
 from draht.api.resource import ResourceClaim
 from draht.cli.run import run
-from draht.driver.classes import device_classes
 from draht.driver.slices import publish
+from draht.driver.vendors.classes import device_classes
 from draht.hardware.inventory import Inventory
 from draht.hardware.simulated import from_profile
 from draht.host import local

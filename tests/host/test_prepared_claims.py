@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from draht.cli.ps import ps
 from draht.cli.release import release as release_command
 from draht.driver import holds
-from draht.driver.claims import Claim, all_claims
+from draht.driver.claims.preparation import Preparer
+from draht.driver.claims.rows import Claim, all_claims
 from draht.driver.errors import DeviceInUseError
-from draht.driver.preparation import Preparer
 from draht.host import local
 from draht.host.errors import NotFreeError, SelectionError
 from draht.host.local import _machine_holds

@@ -6,7 +6,7 @@ import pytest
 
 from draht.api.core import Pod
 from draht.api.reader import read_files, read_text
-from draht.driver.classes import device_classes
+from draht.driver.vendors.classes import device_classes
 from draht.manifests import ManifestError, Manifests, PodClaim, container_requests, pod_claims
 
 ROOT = Path(__file__).parents[2]

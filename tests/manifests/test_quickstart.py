@@ -9,8 +9,8 @@ import pytest
 from draht.allocator import Snapshot
 from draht.allocator.explain import Dominant, explain
 from draht.api.reader import read_files
-from draht.driver.classes import device_classes
 from draht.driver.slices import publish
+from draht.driver.vendors.classes import device_classes
 from draht.hardware.simulated import from_profile
 from draht.manifests import Manifests, container_requests
 from draht.scheduler import Placement, Sequence

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from draht.node.claim_work import ClaimWork, in_thread
-from draht.node.status_reports import StatusReports
+from draht.node.kubelet.claim_work import ClaimWork, in_thread
+from draht.node.kubelet.status_reports import StatusReports
 from fake_kubelet import eventually
 
 
@@ -107,7 +107,7 @@ def test_a_call_that_never_returns_doesnt_keep_the_process() -> None:
     """Closing gives up after its patience, and the interpreter ends although the thread still hangs."""
     program = """
 import asyncio, threading
-from draht.node.claim_work import ClaimWork
+from draht.node.kubelet.claim_work import ClaimWork
 
 async def main():
     work = ClaimWork()

@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from draht.api.errors import DrahtError
-from draht.node.device_plugin import DevicePlugin, socket_names
-from draht.node.device_service import ContainerDevices, PluginDevice
+from draht.node.kubelet.device_plugin import DevicePlugin, socket_names
+from draht.node.kubelet.device_service import ContainerDevices, PluginDevice
 from fake_kubelet import FakeKubelet, eventually
 
 RESOURCE = "nvidia.com/gpu"

@@ -11,9 +11,9 @@ import pytest
 
 from draht.api.resource import Device
 from draht.driver.framework import Health, Offer, Offered, Pool
-from draht.node.dra_service import DRAService
-from draht.node.health_service import HealthService
-from draht.node.registration import KubeletPlugin
+from draht.node.kubelet.dra_service import DRAService
+from draht.node.kubelet.health_service import HealthService
+from draht.node.kubelet.registration import KubeletPlugin
 from fake_kubelet import FakeKubelet, Plugin
 from fake_preparer import ApiServer, FakePreparer, Prepared
 

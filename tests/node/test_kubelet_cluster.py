@@ -17,13 +17,13 @@ from cluster.node import Node
 from cluster.pods import pod
 from draht.api.resource import Device, ResourceClaim
 from draht.driver.framework import Health, Offer, Offered
-from draht.node.device_plugin import DevicePlugin
-from draht.node.device_service import ContainerDevices, PluginDevice
-from draht.node.dra_service import DRAService
 from draht.node.errors import DriverRegisteredError
-from draht.node.health_service import HealthService
-from draht.node.pod_resources import PodResources
-from draht.node.registration import KubeletPlugin
+from draht.node.kubelet.device_plugin import DevicePlugin
+from draht.node.kubelet.device_service import ContainerDevices, PluginDevice
+from draht.node.kubelet.dra_service import DRAService
+from draht.node.kubelet.health_service import HealthService
+from draht.node.kubelet.pod_resources import PodResources
+from draht.node.kubelet.registration import KubeletPlugin
 from fake_preparer import FakePreparer, Prepared, PreparedDevice, the_claim
 
 pytestmark = pytest.mark.cluster

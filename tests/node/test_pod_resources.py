@@ -11,8 +11,8 @@ import grpc.aio
 import pytest
 
 from draht.node.errors import KubeletError
-from draht.node.pod_resources import SERVICE, ClaimDevice, ContainerUse, PodResources, PodUse
-from draht.node.socket_server import SocketServer
+from draht.node.kubelet.pod_resources import SERVICE, ClaimDevice, ContainerUse, PodResources, PodUse
+from draht.node.kubelet.socket_server import SocketServer
 from draht.node.wire import pod_resources_pb2 as wire
 
 POD = wire.PodResources(

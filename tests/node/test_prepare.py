@@ -15,8 +15,8 @@ import pytest
 
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
-from draht.node.dra_service import DRAService
-from draht.node.registration import KubeletPlugin
+from draht.node.kubelet.dra_service import DRAService
+from draht.node.kubelet.registration import KubeletPlugin
 from fake_kubelet import FakeKubelet, claim, eventually
 from fake_preparer import ApiServer, FakePreparer, Prepared, the_claim
 

@@ -10,7 +10,7 @@ from draht.api.meta import OwnerReference
 from draht.api.resource import DeviceTaint
 from draht.driver.framework import Health, Offer, Offered, Pool
 from draht.kube import Backoff
-from draht.node.publisher import Delays
+from draht.node.slices.publisher import Delays
 from fake_apiserver import Fault, Object
 from fake_slice_server import AT_ONCE, DRIVER, NODE, SliceServer, many, offer, publishing, run, settled, until
 

@@ -7,8 +7,8 @@ import pytest
 from draht.api.resource import Counter, CounterSet, Device, DeviceAttribute, DeviceCounterConsumption, DeviceTaint
 from draht.driver.framework import Offer, Offered, Pool
 from draht.kube import Backoff
-from draht.node.publisher import Publisher
-from draht.node.slice_wishes import combines_counters
+from draht.node.slices.publisher import Publisher
+from draht.node.slices.wishes import combines_counters
 from draht.validation import ALL, DEFAULT, Gates
 from fake_apiserver import Object
 from fake_slice_server import AT_ONCE, SliceServer, many, offer, publishing, run, settled, until

@@ -22,12 +22,12 @@ from draht.api.resource import (
     NodeAllocatableResource,
     ResourceSlice,
 )
-from draht.driver import offers
 from draht.driver.framework import Health, Offer, Offered, Pool
+from draht.driver.vendors import offers
 from draht.hardware.simulated import from_profile
 from draht.kube import NODES, SLICES, Client, Config
 from draht.kube.discovery import Discovery
-from draht.node.publisher import Publisher
+from draht.node.slices.publisher import Publisher
 from fake_slice_server import AT_ONCE, many, offer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]

@@ -22,13 +22,13 @@ import grpc.aio
 import pytest
 
 from draht.driver.framework import Offer
-from draht.node import registration
-from draht.node.dra_service import DRAService
 from draht.node.errors import DriverRegisteredError, SocketError
-from draht.node.health_service import HealthService
-from draht.node.registered import SERVICE, registered_plugins
-from draht.node.registration import KUBELET, KubeletPlugin, registration_names, service_names
-from draht.node.socket_server import LONGEST_PATH, SocketServer, listens
+from draht.node.kubelet import registration
+from draht.node.kubelet.dra_service import DRAService
+from draht.node.kubelet.health_service import HealthService
+from draht.node.kubelet.registered import SERVICE, registered_plugins
+from draht.node.kubelet.registration import KUBELET, KubeletPlugin, registration_names, service_names
+from draht.node.kubelet.socket_server import LONGEST_PATH, SocketServer, listens
 from draht.node.wire.registration_pb2 import InfoRequest, PluginInfo
 from fake_kubelet import FakeKubelet, claim, eventually
 from fake_preparer import ApiServer, FakePreparer, Prepared

@@ -6,7 +6,7 @@ import pytest
 
 from draht.api.meta import ObjectMeta
 from draht.api.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
-from draht.node.slice_memory import SliceMemory
+from draht.node.slices.memory import SliceMemory
 
 
 def each(uid: str, version: int) -> ResourceSlice:

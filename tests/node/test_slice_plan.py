@@ -16,7 +16,7 @@ from draht.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from draht.node.slice_plan import Create, Delete, Plan, Replace, Write, plan, remove
+from draht.node.slices.plan import Create, Delete, Plan, Replace, Write, plan, remove
 
 DRIVER = "gpu.example.com"
 Content = frozenset[bytes]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from typing import Any
 
 import click
 
 from draht import cdi
+from draht.cli.findings import finding_parts, plain_findings
+from draht.cli.node_doctor import node_options, refuse_without_node, show
 from draht.cli.output import emit, output_option, table
 from draht.host.doctor import Report, examine
 from draht.host.engines import engines
@@ -21,14 +22,27 @@ from draht.host.places import cdi_directory, state_directory
 __all__ = ["doctor"]
 
 
-@click.command()
-@output_option("table", "json", "yaml")
-def doctor(output: str) -> None:
-    """Check engines, CDI specs and permissions of this machine.
+_HELP = """Check engines, CDI specs and permissions of this machine, or with --node a node of Kubernetes.
 
-    Ends with status 1 if something is broken, that is, if `draht run` can't work at all.
-    """
+Ends with status 1 if something is broken, that is, if `draht run`, or pods with claims, can't work at all.
+
+\b
+draht doctor
+draht doctor --node --node-name worker-0
+"""
+
+
+@click.command(short_help="Check this machine, or a node of Kubernetes.", help=_HELP)
+@output_option("table", "json", "yaml")
+@node_options
+def doctor(output: str, *, node: bool, **options: Any) -> None:
+    """Look, print, and say by the status whether something is broken."""
     from draht.host.condition import database_state
+
+    if node:
+        show(output, **options)
+        return
+    refuse_without_node(options)
 
     machine = read_machine()
     directory = database_directory()
@@ -67,19 +81,7 @@ def text(report: Report, *, width: int = 100) -> str:
         ),
         "\n".join(f"{name + ':':10}{value}" for name, value in _facts(report)),
     ]
-    for finding in report.findings:
-        place = f" ({finding.where})" if finding.where else ""
-        lines = [_wrap(f"{finding.severity}: {finding.message}{place}", width)]
-        if finding.fix:
-            lines.append(_wrap(f"  fix: {finding.fix}", width))
-        parts.append("\n".join(lines))
-    count = sum(finding.severity == "broken" for finding in report.findings)
-    warnings = sum(finding.severity == "warning" for finding in report.findings)
-    parts.append(
-        f"{count} broken, {_counted(warnings, 'warning')}"
-        if count or warnings
-        else "nothing stops `draht run` on this machine"
-    )
+    parts += finding_parts(report.findings, width=width, good="nothing stops `draht run` on this machine")
     return "\n\n".join(parts)
 
 
@@ -103,16 +105,7 @@ def plain(report: Report) -> dict[str, Any]:
             }
             for info in report.engines
         ],
-        "findings": [
-            {
-                "kind": finding.kind,
-                "severity": finding.severity,
-                "message": finding.message,
-                "fix": finding.fix,
-                "where": finding.where,
-            }
-            for finding in report.findings
-        ],
+        "findings": plain_findings(report.findings),
         "broken": report.broken,
     }
 
@@ -138,11 +131,3 @@ def _machine(machine: Machine) -> dict[str, Any]:
         "processes": machine.nproc,
         "effectiveCapabilities": f"{machine.effective_capabilities:016x}",
     }
-
-
-def _wrap(line: str, width: int) -> str:
-    return textwrap.fill(line, width=max(width, 40), subsequent_indent="    ", break_long_words=False)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -25,7 +25,7 @@ COMMANDS = {
     "cel": "Check selectors and try them on devices.",
     "demo": "Run the twelve use cases in real containers.",
     "devices": "Show the GPUs and NICs of this machine, a profile or a cluster.",
-    "doctor": "Check engines, CDI and permissions of this machine.",
+    "doctor": "Check this machine, or a node of Kubernetes.",
     "explain": "Say why a pod or claim doesn't fit.",
     "node": "Serve this node's devices to Kubernetes.",
     "ps": "Show who holds which GPU on this machine.",

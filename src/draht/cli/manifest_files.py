@@ -185,7 +185,7 @@ def manifests_of(
     Raises:
         ManifestError: Two objects have one kind and name, or a name is missing.
     """
-    from draht.driver.classes import device_classes
+    from draht.driver.vendors.classes import device_classes
     from draht.manifests import Manifests
 
     places = {id(each.object): each for each in found}

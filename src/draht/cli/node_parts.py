@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from draht import cdi
 from draht.api.errors import DrahtError
 from draht.cli.driver_file import load_driver
-from draht.driver.health_file import HealthFile
-from draht.driver.labels import gpu_labels
-from draht.driver.plugin_split import Split
-from draht.driver.prepared import Places
-from draht.driver.slice_files import read_slices, slice_drivers
-from draht.driver.vendor_drivers import DRIVERS, AmdDriver, NetworkDriver
+from draht.driver.claims.prepared import Places
+from draht.driver.vendors.drivers import DRIVERS, AmdDriver, NetworkDriver
+from draht.driver.vendors.health_file import HealthFile
+from draht.driver.vendors.labels import gpu_labels
+from draht.driver.vendors.plugin_split import Split
+from draht.driver.vendors.slice_files import read_slices, slice_drivers
 from draht.hardware import profiles
 from draht.hardware.machine import MachineProvider
 from draht.hardware.simulated import SimulatedProvider
@@ -27,7 +27,7 @@ from draht.node.plugin_resource import RESOURCES, PluginResource
 
 if TYPE_CHECKING:
     from draht.driver.framework import Driver
-    from draht.driver.inventory_driver import InventoryDriver
+    from draht.driver.vendors.inventory_driver import InventoryDriver
     from draht.hardware.inventory import Provider
     from draht.node.agent import Settings
 

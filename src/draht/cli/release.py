@@ -14,7 +14,8 @@ __all__ = ["release"]
 )
 def release(hold: str, force: bool) -> None:
     """Stop and remove the container of a hold, then free its devices. ID is the hold's, or its beginning."""
-    from draht.driver import claims, holds
+    from draht.driver import holds
+    from draht.driver.claims import rows as claims
     from draht.host.local import local_host
     from draht.host.release import find
     from draht.host.release import release as release_hold

@@ -278,8 +278,8 @@ def _show_claim(wishes: Sequence[str]) -> int:
 
 
 def _claim_ask(inventory: Inventory, wishes: Sequence[str], *, partitions: bool, shares: bool) -> ClaimsAsk:
-    from draht.driver.classes import device_classes
     from draht.driver.slices import publish
+    from draht.driver.vendors.classes import device_classes
     from draht.host.claims import ClaimsAsk
     from draht.host.wish import claim_of
     from draht.manifests import Manifests

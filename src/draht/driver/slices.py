@@ -1,10 +1,10 @@
 """The ResourceSlices of what a driver offers: pools, names, and which device goes into which slice.
 
-Owns the split into slices and how they are named; what a machine offers is in `draht.driver.offers`, which devices the
-API's rules leave out in `draht.driver.pool_check`. `publish` also remembers which device of the inventory each
-published device is, because an allocation names the published one and a container gets the real one.
+Owns the split into slices and how they are named; what a machine offers is in `draht.driver.vendors.offers`, which
+devices the API's rules leave out in `draht.driver.pool_check`. `publish` also remembers which device of the inventory
+each published device is, because an allocation names the published one and a container gets the real one.
 
-It doesn't talk to a server: `draht.node.publisher` writes what this makes.
+It doesn't talk to a server: `draht.node.slices.publisher` writes what this makes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 from draht.api.meta import ObjectMeta
 from draht.api.resource import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
 from draht.api.resource import Device as WireDevice
-from draht.driver import offers
 from draht.driver.framework import Offered, Pool
+from draht.driver.vendors import offers
 from draht.hardware.inventory import Device, Inventory
 from draht.validation.limits import COUNTER_SETS, DEVICES, DEVICES_WITH_ADVANCED_FEATURES
 

@@ -45,7 +45,7 @@ class SimulatedProvider:
         profile = self._profile
         models = {**profiles.catalogue(), **profile.models}
         found = list(places(profile))
-        gpus = _gpus(profile, found, models, self._seed)
+        gpus = _gpus(found, models, self._seed)
         other = _others(found, models)
         return Inventory(
             machine=profile.name,
@@ -95,7 +95,7 @@ def _bridges(found: list[Place]) -> Iterator[Bridge]:
         )
 
 
-def _gpus(profile: Profile, found: list[Place], models: Mapping[str, Model], seed: str) -> list[Device]:
+def _gpus(found: list[Place], models: Mapping[str, Model], seed: str) -> list[Device]:
     """GPUs and accelerators with their instances, vendor by vendor in the order of their numbers."""
     at: dict[tuple[str, str], list[Place]] = {}
     for place in found:

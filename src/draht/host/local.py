@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from draht import cdi
-from draht.driver import claims, holds
+from draht.driver import holds
+from draht.driver.claims import rows as claims
 from draht.driver.database import FILE, Database
 from draht.driver.errors import StateError
 from draht.hardware import simulated

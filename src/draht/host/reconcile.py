@@ -29,7 +29,8 @@ from pathlib import Path
 import msgspec
 
 from draht.api.errors import DrahtError
-from draht.driver import audit, holds, recovery, waiting
+from draht.driver import audit, holds, waiting
+from draht.driver.claims import recovery
 from draht.driver.database import Database
 from draht.driver.errors import HeldError
 from draht.driver.holds import HeldDevice, Hold

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from draht.driver import audit, holds
-from draht.driver.claims import Claim
+from draht.driver.claims.rows import Claim
 from draht.driver.holds import Hold
 from draht.host.engine import EngineError
 from draht.host.errors import NotOwnerError, SelectionError

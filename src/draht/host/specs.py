@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from draht import cdi
-from draht.driver import simulated
+from draht.driver.vendors import simulated
 from draht.hardware.inventory import Device
 from draht.host.engine import EngineInfo
 from draht.host.errors import HostError

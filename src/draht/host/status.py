@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from draht.driver import audit, claims, holds, waiting
+from draht.driver import audit, holds, waiting
+from draht.driver.claims import rows as claims
 from draht.driver.database import Database
 from draht.hardware.inventory import Inventory
 from draht.host.order import Host

@@ -19,8 +19,8 @@ import msgspec
 from draht.api import yaml
 from draht.api.errors import DrahtError
 from draht.api.reader import read_files
-from draht.driver.classes import device_classes
 from draht.driver.slices import publish
+from draht.driver.vendors.classes import device_classes
 from draht.hardware.profiles.read import locate, read, spell
 from draht.hardware.simulated import from_profile
 from draht.host.claims import ClaimsAsk

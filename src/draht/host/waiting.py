@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draht.driver import audit, claims, holds, waiting
-from draht.driver.claims import Claim
+from draht.driver import audit, holds, waiting
+from draht.driver.claims import rows as claims
+from draht.driver.claims.rows import Claim
 from draht.driver.database import Database
 from draht.driver.errors import StateError, StateLostError
 from draht.driver.holds import HeldDevice, Hold

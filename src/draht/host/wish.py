@@ -24,7 +24,7 @@ from draht.api.resource import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from draht.driver import amd, nvidia
+from draht.driver.vendors import amd, nvidia
 from draht.host.errors import SelectionError
 
 __all__ = ["claim_of"]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from draht.api.errors import DrahtError
+from draht.driver.claims.prepared import Places
 from draht.driver.database import Database
 from draht.driver.framework import Driver
-from draht.driver.prepared import Places
 from draht.kube import Client
 from draht.node.endpoint import serving
 from draht.node.errors import DriverRegisteredError
@@ -108,7 +108,7 @@ class Agent:
             await asyncio.to_thread(database.check)
             with database.kept_open():
                 works = [self._serve(driver, database) for driver in self._drivers]
-                works += [resource.serve(settings.kubelet, self._metrics) for resource in self._resources]
+                works += [self._serve_resource(resource) for resource in self._resources]
                 if self._labels is not None:
                     works.append(self._labels.run(self._client, settings.node_name))
                 await _until(stop, works)
@@ -150,10 +150,8 @@ class Agent:
             except DriverRegisteredError:
                 # Two plugins under one name prepare the same devices; only a person can say which one stays.
                 raise
-            except (DrahtError, OSError) as error:
-                self._reasons[driver.name] = f"{driver.name}: {error}"
-                hint = error.hint if isinstance(error, DrahtError) else None
-                logger.error(str(error), extra={"driver": driver.name, "hint": hint})  # noqa: TRY400 — a person's error
+            except Exception as error:  # noqa: BLE001 — a bug in one driver doesn't cost the others
+                self._told(driver.name, error)
                 await asyncio.sleep(RETRY_SECONDS)
         del self._reasons[driver.name]
         self._served[driver.name] = served
@@ -163,6 +161,26 @@ class Agent:
         finally:
             del self._served[driver.name]
             await served.stop()
+
+
+    async def _serve_resource(self, resource: PluginResource) -> None:
+        while True:
+            try:
+                await resource.serve(self._settings.kubelet, self._metrics)
+            except (DrahtError, OSError) as error:
+                self._told(resource.name, error)
+                await asyncio.sleep(RETRY_SECONDS)
+                self._reasons.pop(resource.name, None)
+
+    def _told(self, name: str, error: Exception) -> None:
+        """Say why something isn't served, and keep it for ``/readyz``."""
+        extra = {"driver": name, "hint": error.hint if isinstance(error, DrahtError) else None}
+        if isinstance(error, DrahtError | OSError):
+            self._reasons[name] = f"{name}: {error}"
+            logger.error(str(error), extra=extra)
+        else:
+            self._reasons[name] = f"{name}: {type(error).__name__}: {error} (unexpected; see the log)"
+            logger.error("it can't be started", exc_info=error, extra=extra)
 
 
 async def _until(stop: asyncio.Event, works: Sequence[Coroutine[Any, Any, None]]) -> None:
@@ -175,4 +193,7 @@ async def _until(stop: asyncio.Event, works: Sequence[Coroutine[Any, Any, None]]
                 task.cancel()
     except BaseExceptionGroup as failed:
         # The first failure ended the others; what a person reads is that one.
-        raise failed.exceptions[0] from None
+        first: BaseException = failed
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None

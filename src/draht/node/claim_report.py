@@ -1,7 +1,7 @@
 """What a driver writes to the status of the claims it prepared: ``status.devices``.
 
 Owns the one write. Server-side apply with one field manager per driver keeps other drivers' entries untouched (the
-list's keys are driver, device, pool and share). When it is tried again is `draht.node.status_reports`.
+list's keys are driver, device, pool and share). When it is tried again is `draht.node.kubelet.status_reports`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 
 import msgspec
 
-from draht.driver.prepared import PreparedClaim
+from draht.driver.claims.prepared import PreparedClaim
 from draht.kube import CLAIMS, Client, ConflictError, InvalidError, NotFoundError
 
 __all__ = ["report"]

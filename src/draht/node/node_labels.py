@@ -90,6 +90,10 @@ class NodeLabels:
         self._backoff = backoff
         self.problems: tuple[DrahtError, ...] = ()
 
+    def wanted(self) -> Mapping[str, str]:
+        """What the labels should be now; may block."""
+        return self._labels()
+
     async def run(self, client: Client, node_name: str) -> None:
         """Work until cancelled; trouble is a problem, logged once, and tried again."""
         failures = 0
@@ -107,7 +111,7 @@ class NodeLabels:
             await asyncio.sleep(delay)
 
     async def _write(self, client: Client, node_name: str) -> tuple[DrahtError, ...]:
-        wanted = await asyncio.to_thread(self._labels)
+        wanted = await asyncio.to_thread(self.wanted)
         node = await client.get(NODES, node_name)
         patch = label_patch(node, wanted)
         if patch.body:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from draht.api.errors import DrahtError
-from draht.driver import plugin_devices, simulated
-from draht.driver.claim_files import ClaimFiles
+from draht.driver.claims.files import ClaimFiles
+from draht.driver.claims.prepared import Places
 from draht.driver.framework import Health
-from draht.driver.preferred import preferred
-from draht.driver.prepared import Places
+from draht.driver.vendors import plugin_devices, simulated
+from draht.driver.vendors.preferred import preferred
 from draht.hardware.inventory import Device, Inventory, Provider
-from draht.node.device_plugin import DevicePlugin
-from draht.node.device_service import ContainerDevices, PluginDevice
-from draht.node.observation import Observer
+from draht.node.kubelet.device_plugin import DevicePlugin
+from draht.node.kubelet.device_service import ContainerDevices, PluginDevice
+from draht.node.kubelet.observation import Observer
 
 __all__ = ["RESOURCES", "PluginResource"]
 

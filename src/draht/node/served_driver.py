@@ -2,7 +2,8 @@
 
 Owns how the parts belong together and in which order they start and end: what a crash left behind is put right before
 the kubelet can ask for anything, the kubelet can ask before anything is published, and at the end the slices stay. The
-parts themselves are `draht.driver.preparation`, `draht.node.registration` and `draht.node.publisher`.
+parts themselves are `draht.driver.claims.preparation`, `draht.node.kubelet.registration` and
+`draht.node.slices.publisher`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from pathlib import Path
 
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
+from draht.driver.claims.preparation import Preparer
+from draht.driver.claims.prepared import Places, PreparedClaim
 from draht.driver.database import Database
 from draht.driver.framework import Driver, Health, Offer
-from draht.driver.preparation import Preparer
-from draht.driver.prepared import Places, PreparedClaim
 from draht.kube import CLAIMS, Client, NotFoundError
 from draht.node.claim_report import report
-from draht.node.dra_service import DRAService
-from draht.node.health_service import HealthService
+from draht.node.kubelet.dra_service import DRAService
+from draht.node.kubelet.health_service import HealthService
+from draht.node.kubelet.registration import KubeletPlugin
 from draht.node.metrics import DriverNumbers, Metrics
-from draht.node.publisher import Publisher
-from draht.node.registration import KubeletPlugin
+from draht.node.slices.publisher import Publisher
 
 __all__ = ["Intervals", "NodePlaces", "ServedDriver"]
 

@@ -1,0 +1,1 @@
+"""What the vendors' devices look like, what their drivers prepare, and which settings they know."""

@@ -1,0 +1,1 @@
+"""What the kubelet asks, over its sockets: registration, claims, health, extended resources."""

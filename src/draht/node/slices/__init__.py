@@ -1,0 +1,1 @@
+"""Keeping ResourceSlices on the API server as the drivers offer them."""
