@@ -20,7 +20,7 @@ import msgspec
 from draht.api.core import Node, Pod
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
-from draht.kube import CLAIMS, PODS, Client, KubeError, NotFoundError
+from draht.kube import CLAIMS, PODS, Client, InvalidError, KubeError, NotFoundError
 
 __all__ = ["FINALIZER", "GATE", "MANAGED", "Decision", "DecisionError", "Writer", "hindrance"]
 
@@ -99,7 +99,7 @@ class Writer:
             text = f"the decision couldn't be written: {error.message}"
             if left:
                 text += f"; still allocated, and to be freed by hand: {', '.join(left)}"
-            raise DecisionError(text, where=error.where, hint=error.hint or "decide again") from error
+            raise DecisionError(text, where=error.where, hint=_hint(error)) from error
 
     async def _allocate(self, claim: ResourceClaim, written: list[ResourceClaim]) -> None:
         meta = claim.metadata
@@ -163,3 +163,11 @@ class Writer:
             except KubeError:
                 left.append(f"{meta.namespace}/{meta.name}")
         return left
+
+
+def _hint(error: KubeError) -> str:
+    if isinstance(error, InvalidError) and any(cause.field == "spec" for cause in error.causes):
+        # The server compares parameters of drivers byte by byte with what it stores in compact form, so the finalizer
+        # can't be added to such a claim by anybody; a policy that sets it when the claim is made doesn't need to.
+        return "write the parameters in the claim as compact JSON, or have the finalizer set by deploy/placement"
+    return error.hint or "decide again"
