@@ -37,10 +37,7 @@ def remove(directory: Path) -> None:
         return
     _end_processes(directory)
     network.remove_bridge(directory)
-    for group in space.groups_of(directory):
-        machine.remove_group(group)
-        if group.exists():
-            raise ClusterError(f"control group {group} can't be removed")
+    _remove_groups(directory)
     machine.unmount_below(directory)
     if machine.mounts_below(directory):  # what can't be unmounted may be the machine's own files
         raise ClusterError(f"something is still mounted below {directory}")
@@ -63,6 +60,17 @@ def remove_abandoned() -> list[str]:
                 remove(place.base() / name)
                 removed.append(name)
     return removed
+
+
+def _remove_groups(directory: Path) -> None:
+    """A killed process leaves its group a moment after it is no process any more."""
+    until = time.monotonic() + PATIENCE
+    while groups := space.groups_of(directory):
+        if time.monotonic() > until:
+            raise ClusterError(f"control group {groups[0]} can't be removed")
+        for group in groups:
+            machine.remove_group(group)
+        time.sleep(0.05)
 
 
 def _end_processes(directory: Path) -> None:
