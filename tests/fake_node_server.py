@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fake_apiserver import Request
+from fake_http import Request
 from fake_slice_server import SliceServer
 
 __all__ = ["NodeServer"]

@@ -162,7 +162,6 @@ class Agent:
             del self._served[driver.name]
             await served.stop()
 
-
     async def _serve_resource(self, resource: PluginResource) -> None:
         while True:
             try:

@@ -58,7 +58,7 @@ async def serving(
             raise DrahtError(
                 f"the endpoint for metrics and probes can't listen: {error.strerror}",
                 where=f"{address}:{port}",
-                hint="choose another port with --metrics-port",
+                hint="choose another port with --listen",
             ) from None
         yield runner.addresses[0][1]
     finally:

@@ -111,7 +111,9 @@ class PluginResource:
         inventory = self._provider.inventory()
         chosen = self._which(inventory)
         gpus = [gpu for gpu in inventory.gpus() if gpu.vendor == self._vendor and gpu.id in chosen]
-        if inventory.simulated and (self._seen is None or self._seen.inventory != inventory):
+        written = (self._places.cdi_directory / plugin_devices.SPEC_FILE).exists()
+        known = self._seen is not None and self._seen.inventory == inventory
+        if inventory.simulated and not (known and written):
             ClaimFiles(self._places, self.name).write_shared(simulated.stub_files(gpus))
             directory, stubs = self._places.cdi_directory, self._places.files_directory
             plugin_devices.write_simulated(gpus, inventory, stubs=stubs, directory=directory)

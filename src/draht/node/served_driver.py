@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
@@ -103,7 +104,9 @@ class ServedDriver:
         )
         self._offer = Offer()
         self._health: tuple[Health, ...] = ()
-        self._trouble: str | None = None
+        self._troubles: dict[str, str] = {}
+        """What looks in vain → why."""
+        self._claims: list[PreparedClaim] = []
 
     async def start(self) -> None:
         """Put right what a crash or reboot left, then let the kubelet come, then publish.
@@ -157,13 +160,17 @@ class ServedDriver:
             # metrics and the log tell them, and a rollout goes on.
             problems = [str(problem) for problem in self.publisher.problems]
             reasons += [f"{name}: {each}" for each in problems or ["the ResourceSlices are not on the API server yet"]]
-        if self._trouble:
-            reasons.append(f"{name}: {self._trouble}")
-        return reasons
+        return reasons + [f"{name}: {trouble}" for trouble in dict.fromkeys(self._troubles.values())]
 
     def numbers(self) -> DriverNumbers:
         """What metrics show of it."""
-        claims = self.preparer.prepared()
+        try:
+            self._claims = self.preparer.prepared()
+            self._troubles.pop("numbers", None)
+        except DrahtError as error:
+            # A scrape shows what was known last, and everybody else's numbers.
+            self._note("numbers", str(error))
+        claims = self._claims
         return DriverNumbers(
             driver=self.driver.name,
             devices=len(self._offer.devices()),
@@ -233,16 +240,23 @@ class ServedDriver:
         self.publisher.set(self._offer, self._health)
         self._health_service.set(self._offer, self._health)
 
-    async def _every(self, seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, seconds: float, look: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             # A cluster's agents start together; they needn't look together.
             await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311 — spreads load, decides nothing
             try:
                 await look()
-                self._trouble = None
+                self._troubles.pop(look.__name__, None)
             except (DrahtError, OSError) as error:
-                self._trouble = str(error)
-                logger.warning(str(error), extra={"driver": self.driver.name})
+                self._note(look.__name__, str(error))
+            except Exception as error:  # noqa: BLE001 — a bug in one driver doesn't cost the others
+                self._note(look.__name__, f"{type(error).__name__}: {error} (unexpected; see the log)", error)
+
+    def _note(self, what: str, trouble: str, bug: Exception | None = None) -> None:
+        """Keep a trouble for ``/readyz`` until the same look succeeds, and log it once."""
+        if self._troubles.get(what) != trouble:
+            logger.warning(trouble, exc_info=bug, extra={"driver": self.driver.name})
+        self._troubles[what] = trouble
 
 
 def _unready(claim: PreparedClaim) -> bool:
