@@ -13,6 +13,7 @@ from draht.cli.output import emit, output_option, table
 
 if TYPE_CHECKING:
     from draht.allocator import Limits
+    from draht.api.core import Pod
     from draht.api.errors import DrahtError
     from draht.api.resource import ResourceClaim
     from draht.cli.live import Connection
@@ -75,14 +76,18 @@ def allocate(
         cluster = read_cluster(files, managed=lambda _manifests: True, **options)
         cluster.check_node(node)
         preference = policies.named(policy)
-        queue = _chosen(cluster, pods, namespace, gated=write)
+        queue = _open(_chosen(cluster, pods, namespace, gated=write), cluster)
     limits = Limits(steps=steps)
     sequence = Sequence(queue, cluster.snapshot, node=node, policy=preference, limits=limits)
     placements: list[Placement] = []
     complaints: list[DrahtError] = []
     for placement in sequence.place():
-        if cluster.live and placement.pod is None and (write or not placement.unallocated):
-            continue  # claims of pods that run, and those that wait for their pod
+        if (
+            cluster.live
+            and placement.pod is None
+            and (write or not any(_is_new(each.claim, cluster) for each in placement.claims))
+        ):
+            continue
         placements.append(placement)
         # At once: what comes later may take away what would do.
         if not placement.fits and len(complaints) < _EXPLAINED:
@@ -169,6 +174,26 @@ def apply(cluster: Cluster, connection: Connection, placements: list[Placement])
         return failed
 
     return asyncio.run(write())
+
+
+def _open(queue: Manifests, cluster: Cluster) -> Manifests:
+    """Without the claims that only pods use which wait for no decision: those wait for their pod."""
+    settled, waiting = (
+        {key for pod in pods for key in _used(pod)}
+        for pods in ([cluster.manifests.pods[key] for key in cluster.settled], queue.pods.values())
+    )
+    claims = {key: claim for key, claim in queue.claims.items() if key not in settled or key in waiting}
+    return replace(queue, claims=claims)
+
+
+def _used(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Namespaces and names of the claims that a pod uses, as far as they are made."""
+    for name in (
+        *(entry.resource_claim_name for entry in pod.spec.resource_claims),
+        *(entry.resource_claim_name for entry in pod.status.resource_claim_statuses),
+    ):
+        if name:
+            yield pod.metadata.namespace, name
 
 
 def _is_new(claim: ResourceClaim, cluster: Cluster) -> bool:
