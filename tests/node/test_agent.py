@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -496,6 +497,27 @@ def test_a_port_that_is_taken_is_a_sentence(root: Path) -> None:
         taken.close()
 
     on_node(root, test)
+
+
+def test_the_page_has_every_metric_with_its_labels(root: Path) -> None:
+    """docs/node.md, compared with what a scrape shows."""
+    found: dict[str, tuple[str, str]] = {}
+
+    async def test(bench: Bench) -> None:
+        async with bench.running(bench.driver()):
+            await bench.ready()
+            await bench.kubelet.prepare(DRIVER, bench.claim("toy-1"))
+            _, text = await bench.get("/metrics")
+        for family in text_string_to_metric_families(text):
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            if not name.endswith("_created"):
+                found[name] = (family.type, ", ".join(sorted(labels)))
+
+    on_node(root, test)
+    page = (TESTS.parent / "docs/node.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(draht_dra_\w+)` \| (\w+) \| ([\w, ]+) \|", page, re.MULTILINE)
+    assert {name: (type_, ", ".join(sorted(labels.split(", ")))) for name, type_, labels in rows} == found
 
 
 @pytest.mark.parametrize(

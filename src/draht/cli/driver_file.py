@@ -14,8 +14,12 @@ from types import ModuleType
 
 from draht.api.errors import DrahtError
 from draht.driver.framework import Driver
+from draht.validation.names import subdomain
 
 __all__ = ["load_driver"]
+
+_LONGEST_NAME = 63
+"""Characters of a driver's name in the API."""
 
 
 def load_driver(text: str) -> Driver:
@@ -50,9 +54,16 @@ def load_driver(text: str) -> Driver:
         raise DrahtError(
             f"the class {cls.__name__} has no name", where=str(path), hint='give it one: name = "gpu.example.com"'
         )
+    wrong = subdomain(cls.name) or (["it is longer than 63 characters"] if len(cls.name) > _LONGEST_NAME else [])
+    if wrong:
+        raise DrahtError(
+            f"the class {cls.__name__} has the name {cls.name!r}, which can't be a driver's: {wrong[0]}",
+            where=str(path),
+            hint='name it like a domain: name = "gpu.example.com"',
+        )
     try:
         return cls()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DrahtError(f"{cls.__name__}() failed: {_last(error)}", where=str(path)) from error
 
 
@@ -66,7 +77,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DrahtError(f"the file can't be run: {_last(error)}", where=str(path)) from error
     return module
 

@@ -11,7 +11,7 @@ import os
 import sys
 
 from draht.cli.live import PLUGIN
-from draht.cli.main import draht, main
+from draht.cli.main import COMMANDS, draht, main
 
 __all__ = ["complete", "plugin"]
 
@@ -38,6 +38,9 @@ def completions(words: list[str]) -> list[str]:
     from click.shell_completion import ShellComplete
 
     *before, last = words or [""]
+    if not before and not last.startswith("-"):
+        # The commands' own texts would import all of them, and are cut off at some 45 characters.
+        return [*(f"{name}\t{COMMANDS[name]}" for name in sorted(COMMANDS) if name.startswith(last)), f":{_NO_FILES}"]
     found = ShellComplete(draht, {}, "kubectl draht", "_DRAHT_COMPLETE").get_completions(before, last)
     lines = [f"{each.value}\t{each.help}" if each.help else str(each.value) for each in found if each.type == "plain"]
     files = any(each.type in {"file", "dir"} for each in found)

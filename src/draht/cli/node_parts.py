@@ -99,7 +99,7 @@ class Parts:
             built_in(_BUILT_IN[name]) if name in _BUILT_IN else load_driver(name) for name in wanted
         ]
         if slice_files:
-            served += slice_drivers(read_slices(slice_files))
+            served += slice_drivers(read_slices(slice_files), watch=watch)
         resources = [
             _resource(settings, vendor, provider, splits[vendor], watch)
             for vendor in RESOURCES
