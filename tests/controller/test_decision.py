@@ -131,7 +131,8 @@ class Bench:
         made = tuple(decided(claim, f"gpu-{number}") for number, claim in enumerate(claims))
         if not pod:
             return Decision(None, made, None)
-        return Decision(await self.client.get(PODS, "train"), made, self.node)
+        train = await self.client.get(PODS, "train")
+        return Decision(train, made, self.node)
 
     async def write(self, decision: Decision) -> None:
         """Write it at a fixed time."""

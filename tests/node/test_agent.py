@@ -10,135 +10,32 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import grpc
-import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from agent_bench import DRIVER, OTHER, TESTS, Bench, kubeconfig, on_node, sockets
 from draht.api.errors import DrahtError
 from draht.api.resource import DeviceTaint
 from draht.driver.database import Database
-from draht.driver.framework import Driver, Health, Offer
-from draht.kube import Backoff, Client, Config
+from draht.driver.framework import Health, Offer
 from draht.node import agent as agent_module
-from draht.node.agent import Agent, Settings
+from draht.node.agent import Agent
 from draht.node.errors import DriverRegisteredError
 from draht.node.kubelet.registered import SERVICE
 from draht.node.kubelet.socket_server import SocketServer
 from draht.node.log import JsonLines
 from draht.node.node_labels import NodeLabels
-from draht.node.served_driver import Intervals
 from draht.node.wire.registration_pb2 import PluginInfo
 from fake_http import Request
-from fake_kubelet import FakeKubelet, claim, eventually
-from fake_node_server import NodeServer
+from fake_kubelet import eventually
 from fake_slice_server import NODE
 from toy_driver import OtherToyDriver, ToyDriver, preparer
 from toy_driver import claim as allocated
-
-DRIVER, OTHER = ToyDriver.name, OtherToyDriver.name
-OFTEN = Intervals(discover=0.05, health=0.05, sweep=0.05)
-TESTS = Path(__file__).resolve().parents[1]
-
-
-@dataclass
-class Bench:
-    """An agent with everything around it."""
-
-    root: Path
-    server: NodeServer
-    kubelet: FakeKubelet
-    client: Client
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-    port: int = 0
-    agent: Agent | None = None
-
-    def driver(self, cls: type[ToyDriver] = ToyDriver, **options: Any) -> ToyDriver:
-        """A driver with effects of its own."""
-        return cls(self.root / f"effects-{cls.name}", **options)
-
-    @property
-    def settings(self) -> Settings:
-        """Everything below the root."""
-        return Settings(
-            node_name=NODE,
-            kubelet=self.root,
-            cdi_directory=self.root / "cdi",
-            metadata_directory=self.root / "metadata",
-            state_directory=self.root / "state",
-            address="127.0.0.1",
-            port=0,
-            intervals=OFTEN,
-        )
-
-    @asynccontextmanager
-    async def running(self, *drivers: Driver, **options: Any) -> AsyncIterator[asyncio.Task[None]]:
-        """The agent while the block lasts; it is told to stop at the end."""
-        self.stop.clear()
-        self.port = 0
-        self.agent = Agent(self.settings, drivers, self.client, **options)
-        task = asyncio.create_task(self.agent.run(self.stop, started=lambda port: setattr(self, "port", port)))
-        try:
-            yield task
-        finally:
-            self.stop.set()
-            async with asyncio.timeout(20):
-                await asyncio.gather(task, return_exceptions=True)
-
-    def unready(self) -> list[str]:
-        """Why the agent isn't ready."""
-        assert self.agent is not None
-        return self.agent.unready()
-
-    async def get(self, path: str) -> tuple[int, str]:
-        """A page of the agent's endpoint."""
-        await eventually(lambda: self.port != 0)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"http://127.0.0.1:{self.port}{path}") as answer,
-        ):
-            return answer.status, await answer.text()
-
-    async def ready(self) -> None:
-        """Wait until the agent says that it is."""
-        async with asyncio.timeout(20):
-            while (await self.get("/readyz"))[0] != 200:  # noqa: ASYNC110 — the endpoint tells only who asks
-                await asyncio.sleep(0.01)
-
-    async def numbers(self) -> dict[tuple[str, ...], float]:
-        """(name, values of the labels by their names) → value."""
-        _, text = await self.get("/metrics")
-        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        return {(each.name, *(each.labels[name] for name in sorted(each.labels))): each.value for each in samples}
-
-    def claim(self, *devices: str) -> Any:
-        """An allocated claim on the API server, as the kubelet names it."""
-        made: Any = msgspec.to_builtins(allocated("x", *devices, name=f"claim-{len(self.server.objects)}"))
-        stored = self.server.put("resourceclaims", made)["metadata"]
-        return claim(stored["uid"], namespace=stored["namespace"], name=stored["name"])
-
-    def taints(self) -> list[str]:
-        """Keys of the taints that are published."""
-        return [taint.key for each in self.server.slices() for device in each.spec.devices for taint in device.taints]
-
-
-def on_node(root: Path, test: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
-    """Run a test beside a kubelet and an API server."""
-
-    async def main() -> None:
-        async with NodeServer() as server, FakeKubelet(root) as kubelet:
-            quick = Backoff(initial=0.01, maximum=0.05)
-            async with Client(Config(server.address), backoff=quick) as client:
-                await test(Bench(root, server, kubelet, client))
-
-    asyncio.run(main())
 
 
 def test_what_was_left_is_put_right_before_the_kubelet_comes_and_slices_come_last(root: Path) -> None:
@@ -186,8 +83,8 @@ def test_a_driver_that_cant_start_is_named_and_tried_again_while_the_others_serv
         async with bench.running(bench.driver(), bench.driver(Stubborn)):
             await bench.kubelet.plugin(DRIVER)
             await eventually(lambda: bool(bench.server.slices()))
-            status, text = await bench.get("/readyz")
-            assert (status, text) == (503, f"{OTHER}: the library isn't loaded\n")
+            await eventually(lambda: bench.unready() == [f"{OTHER}: the library isn't loaded"])
+            assert (await bench.get("/readyz")) == (503, f"{OTHER}: the library isn't loaded\n")
             error[0] = KeyError("gpu")
             await eventually(lambda: any("KeyError" in reason for reason in bench.unready()))
             prepared = bench.claim("toy-1")
@@ -220,7 +117,7 @@ def test_another_plugin_of_the_name_ends_the_agent_with_a_hint(root: Path) -> No
                 await task
         assert "taking over" in (refused.value.hint or "")
         # The other driver left the kubelet, too.
-        assert [path.name for path in _sockets(root)] == ["other-reg.sock"]
+        assert [path.name for path in sockets(root)] == ["other-reg.sock"]
         await other.stop()
 
     on_node(root, test)
@@ -234,7 +131,7 @@ def test_an_agent_that_is_told_to_end_leaves_slices_and_claims(root: Path) -> No
             await bench.ready()
             prepared = bench.claim("toy-1")
             await bench.kubelet.prepare(DRIVER, prepared)
-        assert _sockets(root) == []
+        assert sockets(root) == []
         assert len(bench.server.slices()) == 1
         writes = bench.server.writes()
         async with bench.running(again := bench.driver()):
@@ -259,7 +156,7 @@ def test_a_process_ends_at_sigterm_and_logs_json_with_claims_and_pods(root: Path
 
     async def test(bench: Bench) -> None:
         config = root / "kubeconfig"
-        config.write_text(_kubeconfig(bench.server.address), encoding="utf-8")
+        config.write_text(kubeconfig(bench.server.address), encoding="utf-8")
         options = {"node-name": NODE, "driver": file, "kubelet-root": root, "cdi-dir": root / "cdi"}
         options |= {"state-dir": root / "state", "metadata-dir": root / "m", "kubeconfig": config}
         words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
@@ -289,7 +186,7 @@ def test_a_process_ends_at_sigterm_and_logs_json_with_claims_and_pods(root: Path
         assert (failed["level"], failed["driver"], failed["operation"]) == ("warning", DRIVER, "prepare")
         assert (failed["claim"], failed["pods"]) == (f"default/{bad.name}", ["train"])
         assert records[-1]["message"] == "stopped; slices and prepared claims stay"
-        assert _sockets(root) == []
+        assert sockets(root) == []
         assert len(bench.server.slices()) == 1
 
     on_node(root, test)
@@ -463,24 +360,8 @@ def test_labels_are_written_beside_the_drivers(root: Path) -> None:
     on_node(root, test)
 
 
-def _sockets(root: Path) -> list[Path]:
-    """What plugins left in the kubelet's directories."""
-    return sorted(root.glob("plugins*/**/*.sock"))
-
-
 def _labels(bench: Bench) -> Any:
     return bench.server.objects["nodes", "", NODE]["metadata"].get("labels", {})
-
-
-def _kubeconfig(address: str) -> str:
-    return json.dumps(
-        {
-            "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": address}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
-        }
-    )
 
 
 def test_a_port_that_is_taken_is_a_sentence(root: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from agent_bench import kubeconfig
 from cdi_command import run
 from doc_examples import run as run_examples
 from draht import cdi
@@ -228,20 +229,6 @@ def test_the_command_reads_a_cluster(root: Path) -> None:
         assert found["seen"] == {"slices": 0, "pods": 0}
 
     on_node(root, test)
-
-
-def kubeconfig(address: str) -> str:
-    """A kubeconfig for a server without authentication."""
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": address}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
-        }
-    )
 
 
 def test_options_of_a_node_without_node_are_refused() -> None:

@@ -18,7 +18,7 @@ from draht.node.doctor.local import DatabaseState, ask_machine
 from draht.node.doctor.remote import ask_server
 from draht.node.doctor.scene import Expectation, NodeDirectories, Remote, Scene, Unseen
 
-__all__ = ["Report", "examine"]
+__all__ = ["CHECKS", "Report", "examine"]
 
 PATIENCE: Final = 15.0
 """Seconds for one question to the API server."""
@@ -93,7 +93,7 @@ async def examine(
         now=clock(),
         exists=_condition,
     )
-    findings = [finding for check in _CHECKS for finding in check(scene)]
+    findings = [finding for check in CHECKS for finding in check(scene)]
     findings.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.kind, finding.where or ""))
     return Report(
         node=node_name,
@@ -171,10 +171,11 @@ def _counts(scene: Scene) -> Mapping[str, int]:
     return {name: len(each) for name, each in seen.items() if each is not None}
 
 
-_CHECKS: tuple[Callable[[Scene], Iterator[Finding]], ...] = (
+CHECKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     _unseen,
     *kubelet.CHECKS,
     *cluster.CHECKS,
     *slices.CHECKS,
     *claims.CHECKS,
 )
+"""Every question; each yields what it finds and concludes nothing from what wasn't seen."""
