@@ -16,6 +16,8 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo --preserve-env=CI,HOME,PATH,
 
 # The cluster of `make cluster-up`.
 NODES ?= 2
+# A machine profile whose devices the nodes serve; nothing: none.
+DEVICES ?=
 GATES ?= default
 SIMULATED ?= 0
 VERSION ?= 1.37
@@ -39,9 +41,9 @@ test: setup-test check ## everything: check, real containers, a real Kubernetes,
 test-versions: setup-versions ## the same claims against an older Kubernetes
 	$(AS_ROOT) $(BIN)/pytest -q -p no:cacheprovider -m versions -o faulthandler_timeout=0
 
-cluster-up: $(if $(filter 1.33,$(VERSION)),setup-versions,setup-cluster) ## a real Kubernetes on this machine: NODES=2 GATES=default|alpha SIMULATED=0 VERSION=1.37
+cluster-up: $(if $(filter 1.33,$(VERSION)),setup-versions,setup-cluster) ## a real Kubernetes on this machine: NODES=2 DEVICES=dgx-h100 GATES=default|alpha SIMULATED=0 VERSION=1.37
 	@$(AS_ROOT) $(BIN)/python tests/cluster up --nodes $(NODES) --gates $(GATES) --simulated $(SIMULATED) \
-		--version $(VERSION)
+		--version $(VERSION) $(if $(DEVICES),--devices $(DEVICES))
 
 cluster-shell: ## a shell in which kubectl talks to that Kubernetes
 	@$(AS_ROOT) $(BIN)/python tests/cluster shell

@@ -12,6 +12,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[0:1] = [str(TESTS), str(TESTS.parent / "tools")]  # instead of this directory, whose names aren't modules
 
 from cluster import leftovers, place  # noqa: E402 - found only now
+from cluster.agent import Agent  # noqa: E402 - found only now
 from cluster.cluster import Cluster  # noqa: E402 - found only now
 from cluster.errors import ClusterError  # noqa: E402 - found only now
 
@@ -19,6 +20,11 @@ TO_TRY = """\
   kubectl get nodes -o wide
   kubectl run hello --image=draht.test/busybox:1 --command -- sh -c 'echo hello; sleep 1000'
   kubectl api-resources --api-group=resource.k8s.io
+"""
+WITH_DEVICES = """\
+  kubectl draht devices
+  kubectl apply -f examples/use-cases/01-exclusive-gpus/manifests.yaml && kubectl logs -f pair
+  kubectl draht explain pod/pair
 """
 
 
@@ -34,6 +40,11 @@ def up(arguments: argparse.Namespace) -> None:
         outlives=True,
     )
     print(f"cluster {cluster.name} is up after {time.monotonic() - begin:.0f} s")
+    if arguments.devices:
+        cluster.kubectl("apply", "-k", str(TESTS.parent / "deploy" / "classes"))
+        for agent in [Agent(cluster, name, "--profile", arguments.devices) for name in cluster.node_names]:
+            agent.start()
+        print(f"  its nodes serve the devices of {arguments.devices}; these are simulated")
     print(cluster.kubectl("get", "nodes") if arguments.nodes else "  it has no real nodes: nothing runs on it")
     print(f"  export KUBECONFIG={cluster.kubeconfig}\n  make cluster-shell\n  make cluster-down")
 
@@ -41,10 +52,12 @@ def up(arguments: argparse.Namespace) -> None:
 def shell(arguments: argparse.Namespace) -> None:
     """Open a shell in which kubectl talks to the cluster; without a terminal, say how to get there."""
     cluster = Cluster.open(arguments.name)
-    print(f"KUBECONFIG={cluster.kubeconfig}\n\nthings to try:\n{TO_TRY}", flush=True)
+    things = WITH_DEVICES if cluster.kubectl("get", "resourceslices", "-o", "name") else TO_TRY
+    print(f"KUBECONFIG={cluster.kubeconfig}\n\nthings to try:\n{things}", flush=True)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
-    path = os.pathsep.join([str(cluster.kubectl.program.parent), os.environ.get("PATH", "")])
+    programs = [str(cluster.kubectl.program.parent), str(Path(sys.executable).parent)]  # kubectl and its plugin
+    path = os.pathsep.join([*programs, os.environ.get("PATH", "")])
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
     program = os.environ.get("SHELL", "/bin/sh")
     os.execvpe(program, [program], environment)
@@ -73,6 +86,7 @@ def main() -> None:
             command.add_argument("--nodes", type=int, default=2, choices=range(10), metavar="N", help="real nodes")
             command.add_argument("--simulated", type=int, default=0, metavar="N", help="nodes that kwok simulates")
             command.add_argument("--gates", choices=("default", "alpha"), default="default")
+            command.add_argument("--devices", metavar="PROFILE", help="serve this machine's devices on each real node")
             command.add_argument("--version", choices=("1.37", "1.33"), default="1.37")
     arguments = parser.parse_args()
     try:
