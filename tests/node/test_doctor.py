@@ -43,6 +43,7 @@ from draht.api.resource import (
     DeviceCounterConsumption,
     DeviceTaint,
     ResourceClaimConsumerReference,
+    ResourceClaimStatus,
     ResourceSlice,
 )
 from draht.driver.claims.prepared import PreparedClaim
@@ -344,6 +345,13 @@ CASES: dict[str, tuple[Callable[[Bench], object], str, str]] = {
     "claim-gone": (_remote(claims=[]), "warning", "restart the kubelet"),
     "claim-without-pod": (_remote(pods=[]), "warning", "within a minute"),
     "claim-not-prepared": (lambda bench: bench.wait(), "broken", "claim_uid c1"),
+    "claim-not-allocated": (
+        _each(
+            Bench.wait, lambda bench: bench.remote.update(claims=[replaced(claim_of(), status=ResourceClaimStatus())])
+        ),
+        "broken",
+        "instead of nodeName",
+    ),
     "device-not-offered": (
         lambda bench: bench.remote.update(claims=[claim_of(gpu="gpu-9")]),
         "broken",

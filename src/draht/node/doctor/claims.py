@@ -168,6 +168,15 @@ def _waiting(scene: Scene) -> Iterator[Finding]:
     for pod, claim in scene.waiting():
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         title = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        if claim.status.allocation is None:
+            yield Finding(
+                kind="claim-not-allocated",
+                severity="broken",
+                message=f"pod {name} is on this node, but its claim {title} isn't allocated: somebody named the node "
+                "past the scheduler",
+                fix="let it be scheduled: a node selector on kubernetes.io/hostname instead of nodeName",
+                where=f"pod {name}",
+            )
         for driver in dict.fromkeys(result.driver for result in results(claim)):
             if (name, driver) in told:
                 continue

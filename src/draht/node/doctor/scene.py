@@ -164,7 +164,7 @@ class Scene:
         return frozenset(names | set(self.expected.offers))
 
     def waiting(self) -> Iterator[tuple[Pod, ResourceClaim]]:
-        """Pods on this node that haven't begun, with each of their claims that is allocated."""
+        """Pods on this node that haven't begun, with each of their claims that is made."""
         if self.remote.claims is None:
             return
         by_name = {(each.metadata.namespace, each.metadata.name): each for each in self.remote.claims}
@@ -173,7 +173,7 @@ class Scene:
                 continue
             for name in claim_names(pod):
                 claim = by_name.get((pod.metadata.namespace, name))
-                if claim is not None and claim.status.allocation is not None:
+                if claim is not None:
                     yield pod, claim
 
 
