@@ -12,10 +12,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_bench import kubeconfig
 from cdi_command import run
 from doc_examples import run as run_examples
 from draht import cdi
+from draht.cli import node_doctor
 from draht.driver.database import Database
 from draht.host.condition import database_state
 from draht.kube import Backoff, Client, Config
@@ -229,6 +232,36 @@ def test_the_command_reads_a_cluster(root: Path) -> None:
         assert found["seen"] == {"slices": 0, "pods": 0}
 
     on_node(root, test)
+
+
+def test_in_a_pod_nothing_is_said_of_files_of_the_host(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pod's own root lacks the host's hooks and libraries, which is nobody's fault; a mounted root is looked at."""
+    (root / "cdi").mkdir()
+    edits = {"hooks": [{"hookName": "createContainer", "path": "/usr/bin/nvidia-cdi-hook-of-the-host"}]}
+    spec = {"cdiVersion": "0.5.0", "kind": "vendor.example/gpu", "devices": [{"name": "0", "containerEdits": edits}]}
+    (root / "cdi/gpu.json").write_text(json.dumps(spec), encoding="utf-8")
+    monkeypatch.setattr(node_doctor, "in_pod", lambda: True)
+    words = ["doctor", "--node", "--kubelet-root", str(root), "--cdi-dir", str(root / "cdi"), "-o", "json"]
+    environment = {"KUBECONFIG": str(root / "none"), "HOME": str(root), "DRAHT_STATE_DIR": str(root / "state")}
+
+    def found(*more: str) -> dict[str, str]:
+        said = json.loads(run(*words, *more, environment=environment).stdout)
+        return {each["kind"]: each["message"] for each in said["findings"]}
+
+    assert "cdi-hook-missing" not in found()
+    assert "what CDI specs name on the host" in found()["not-looked-at"]
+    assert "cdi-hook-missing" in found("--host-root", str(root))
+
+
+@pytest.mark.parametrize(
+    ("host", "account", "expected"), [("10.0.0.1", True, True), ("10.0.0.1", False, False), ("", True, False)]
+)
+def test_a_pod_has_a_service_and_an_account(
+    tmp_path: Path, host: str, account: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both; either alone is somebody's shell."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    assert node_doctor.in_pod(tmp_path if account else tmp_path / "none") is expected
 
 
 def test_options_of_a_node_without_node_are_refused() -> None:

@@ -18,12 +18,12 @@ from draht.cdi.errors import ConflictError
 __all__ = ["spec_findings"]
 
 
-def spec_findings(cache: Cache, root: Path) -> Iterator[Finding]:
+def spec_findings(cache: Cache, root: Path | None) -> Iterator[Finding]:
     """Everything that keeps devices of the cached directories from containers.
 
     Args:
         cache: The directories.
-        root: Where host paths named in specs are looked up.
+        root: Where host paths named in specs are looked up; None where the host's files can't be seen.
     """
     yield from _spec_directories(cache)
     yield from _spec_files(cache, root)
@@ -41,7 +41,7 @@ def _spec_directories(cache: Cache) -> Iterator[Finding]:
             )
 
 
-def _spec_files(cache: Cache, root: Path) -> Iterator[Finding]:
+def _spec_files(cache: Cache, root: Path | None) -> Iterator[Finding]:
     conflicts = {id(conflict) for conflict in cache.conflicts()}
     for path, errors in sorted(cache.errors().items()):
         for error in errors:
@@ -70,7 +70,8 @@ def _spec_files(cache: Cache, root: Path) -> Iterator[Finding]:
                 fix=f"chmod 0644 {spec.path}",
                 where=spec.path,
             )
-        yield from _missing_on_host(spec, root)
+        if root is not None:
+            yield from _missing_on_host(spec, root)
 
 
 def _only_for_its_owner(path: str) -> bool:

@@ -6,6 +6,7 @@ Owns the options, what the agent of this node should publish as far as they tell
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import shutil
 import sys
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["node_options", "plain", "refuse_without_node", "show", "text"]
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -35,6 +38,7 @@ _OPTIONS = (
     click.option("--kubelet-root", type=click.Path(), help="The kubelet's directory.  [/var/lib/kubelet]"),
     click.option("--cdi-dir", type=click.Path(), help="Where the container runtime looks for CDI specs."),
     click.option("--state-dir", type=click.Path(), help="Directory of the machine's database."),
+    click.option("--host-root", type=click.Path(), help="Where the host's files are seen.  [/; in a pod nowhere]"),
     click.option("--kubeconfig", type=click.Path(), metavar="FILE", help="The cluster, instead of the pod's own."),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
@@ -81,6 +85,7 @@ def show(
     kubelet_root: str | None,
     cdi_dir: str | None,
     state_dir: str | None,
+    host_root: str | None,
     kubeconfig: str | None,
     context: str | None,
     **agent: Any,
@@ -100,6 +105,7 @@ def show(
         kubelet=Path(kubelet_root or "/var/lib/kubelet"),
         cdi=Path(cdi_dir) if cdi_dir else cdi_directory(),
         state=Path(state_dir) if state_dir else state_directory(),
+        root=Path(host_root) if host_root else None if in_pod() else Path("/"),
     )
     settings = Settings(
         node_name=node_name or platform.node().lower(),
@@ -131,6 +137,11 @@ def show(
         emit(plain(report), output)
     if report.broken:
         sys.exit(1)
+
+
+def in_pod(account: Path = SERVICE_ACCOUNT) -> bool:
+    """Whether this process is in a pod, whose files aren't the host's."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and account.is_dir()
 
 
 def _expectation(settings: Settings, *, device_plugin: str | None, **agent: Any) -> Expectation:

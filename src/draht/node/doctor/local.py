@@ -51,6 +51,8 @@ async def ask_machine(
     asked = asyncio.create_task(registered_plugins(kubelet / "plugins_registry", patience=patience))
     answers = await asyncio.gather(*map(served, paths[:_MOST_SOCKETS]))
     plugins = await asked
+    if directories.root is None and cache.specs():
+        unseen.append(Unseen("what CDI specs name on the host", "a pod sees its own files"))
     state = await asyncio.to_thread(database)
     claims: Sequence[Claim] | None = None
     if state[0] == "healthy":
@@ -64,7 +66,7 @@ async def ask_machine(
         claims=claims,
         database=state,
         cache=cache,
-        boot_id=boot_id(directories.root / "proc"),
+        boot_id=boot_id(),
         unseen=unseen,
     )
 

@@ -29,13 +29,13 @@ class NodeDirectories:
         kubelet: The kubelet's root directory.
         cdi: Where claims' CDI specs are written.
         state: Directory of the machine's database.
-        root: Where host paths named in specs, and ``proc``, are looked up.
+        root: Where the host's files are seen, such as those that specs name; None where they aren't, as in a pod.
     """
 
     kubelet: Path
     cdi: Path
     state: Path
-    root: Path = Path("/")
+    root: Path | None = Path("/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
