@@ -31,7 +31,7 @@ def namespace(dra: Cluster) -> Iterator[str]:
     name = f"test-{next(_numbers)}"
     dra.kubectl("create", "namespace", name)
     yield name
-    dra.kubectl("delete", "namespace", name, "--timeout=60s")
+    dra.kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=60s")
 
 
 @pytest.fixture(scope="module")

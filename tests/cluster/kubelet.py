@@ -116,7 +116,7 @@ class Kubelet:
             "evictionHard": dict.fromkeys(NO_EVICTION, "0%"),
             "imageGCHighThresholdPercent": 100,
             # A pod whose devices couldn't be prepared is tried again at the next sync; by default that takes a minute.
-            "syncFrequency": "5s",
+            "syncFrequency": "2s",
             "podLogsDir": str(self._directory / "pods"),
             "volumePluginDir": str(self._directory / "volume-plugins"),
             "resolvConf": str(self._directory / "resolv.conf"),

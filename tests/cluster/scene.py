@@ -6,13 +6,13 @@ Owns short words for what tests of the agent do again and again. It knows no dri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from cluster.cluster import Cluster
 from cluster.errors import CommandError
 from cluster.placing import until
+from cluster.reader import Reader
 
 __all__ = ["SEEN", "Scene", "claim", "container", "request", "template", "uses"]
 
@@ -59,11 +59,21 @@ class Scene:
     Attributes:
         cluster: The cluster.
         namespace: Its name.
+        read: Reads what is at a path of the API server.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, *, version: str = "v1") -> None:
+        """A scene.
+
+        Args:
+            cluster: The cluster.
+            namespace: The namespace, which is there.
+            version: Version of ``resource.k8s.io`` in which objects are read.
+        """
         self.cluster = cluster
         self.namespace = namespace
+        self.read = Reader(cluster.kubeconfig)
+        self._resource_api = f"/apis/resource.k8s.io/{version}"
 
     def kubectl(self, *arguments: str, **options: Any) -> str:
         """What ``kubectl ARGUMENTS`` writes, in this namespace."""
@@ -76,14 +86,18 @@ class Scene:
         )
 
     def objects(self, kind: str) -> list[dict[str, Any]]:
-        """All objects of a kind."""
-        found: list[dict[str, Any]] = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
+        """All objects of a kind in plural: those of the namespace, or slices and nodes."""
+        items = self.read(self._path(kind)).get("items", [])
+        found: list[dict[str, Any]] = items
         return found
 
     def object(self, kind: str, name: str) -> dict[str, Any]:
         """An object."""
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
-        return found
+        return self.read(f"{self._path(kind)}/{name}")
+
+    def _path(self, kind: str) -> str:
+        api = self._resource_api if kind.startswith("resource") else "/api/v1"
+        return f"{api}/{kind}" if kind in {"resourceslices", "nodes"} else f"{api}/namespaces/{self.namespace}/{kind}"
 
     def run(self, *objects: dict[str, Any], patience: float = 60.0) -> None:
         """Create objects and wait until the pods among them are ready."""
@@ -125,12 +139,12 @@ class Scene:
 
     def started(self, pod: str) -> list[tuple[int, str]]:
         """How often each container of a pod was restarted, and which one runs: the same means undisturbed."""
-        statuses = self.object("pod", pod)["status"]["containerStatuses"]
+        statuses = self.object("pods", pod)["status"]["containerStatuses"]
         return [(each["restartCount"], each["containerID"]) for each in statuses]
 
     def health(self, pod: str) -> list[tuple[str, str]]:
         """How the devices of a pod's first container are, and what is said about it (KEP-4680)."""
-        status = self.object("pod", pod)["status"]["containerStatuses"][0]
+        status = self.object("pods", pod)["status"]["containerStatuses"][0]
         resources = [found for each in status.get("allocatedResourcesStatus", []) for found in each["resources"]]
         return [(each["health"], each.get("message", "")) for each in resources]
 
@@ -147,8 +161,8 @@ class Scene:
         """Wait until an event of a pod says something; the whole message."""
 
         def look() -> str:
-            events = json.loads(self.kubectl("get", "events", f"--field-selector=involvedObject.name={pod}", "-o=json"))
-            said: list[str] = [event.get("message", "") for event in events["items"]]
+            events = self.objects("events")
+            said: list[str] = [each.get("message", "") for each in events if each["involvedObject"].get("name") == pod]
             return next((message for message in said if text in message), "")
 
         found = until(look, lambda: self.kubectl("describe", "pod", pod), patience=patience)

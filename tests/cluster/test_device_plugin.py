@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -36,9 +35,9 @@ def by_number(name: str, agent: Agent, count: int = 1, **more: Any) -> dict[str,
     return pod(name, "sleep 3600", container={"resources": resources}, nodeSelector=where, **more)
 
 
-def amounts(cluster: Cluster, agent: Agent) -> tuple[str | None, str | None]:
+def amounts(scene: Scene, agent: Agent) -> tuple[str | None, str | None]:
     """What the node has and gives of the resource."""
-    status = json.loads(cluster.kubectl("get", "node", agent.node.name, "-o", "json"))["status"]
+    status = scene.object("nodes", agent.node.name)["status"]
     return status["capacity"].get(RESOURCE), status["allocatable"].get(RESOURCE)
 
 
@@ -56,12 +55,10 @@ def shown(cluster: Cluster) -> str:
 
 def test_a_gpu_is_given_by_number_or_by_claim(scene: Scene, agent: Agent) -> None:
     """The node has two by number, the slices have the other six, and one command shows both."""
-    cluster = scene.cluster
-    until(lambda: amounts(cluster, agent) == ("2", "2"), lambda: f"{amounts(cluster, agent)}")
-    slices = json.loads(cluster.kubectl("get", "resourceslices", "-o", "json"))["items"]
-    devices = [device["name"] for each in slices for device in each["spec"].get("devices", [])]
+    until(lambda: amounts(scene, agent) == ("2", "2"), lambda: f"{amounts(scene, agent)}")
+    devices = [device["name"] for each in scene.objects("resourceslices") for device in each["spec"].get("devices", [])]
     assert sorted(devices) == [f"gpu-{number}" for number in range(2, 8)]
-    lines = shown(cluster).splitlines()
+    lines = shown(scene.cluster).splitlines()
     assert sum("gpu.nvidia.com" in line for line in lines) == len(devices)
     (counted,) = [line.split() for line in lines if RESOURCE in line]
     assert counted == [agent.node.name, RESOURCE, "2", "2"]
@@ -100,7 +97,7 @@ def test_the_device_plugin_is_back_after_a_restart_of_the_kubelet(scene: Scene, 
     registered = registrations(agent)
     agent.node.restart_kubelet()
     until(lambda: registrations(agent) > registered, lambda: agent.component.log_tail())
-    until(lambda: amounts(scene.cluster, agent) == ("2", "2"), lambda: f"{amounts(scene.cluster, agent)}")
+    until(lambda: amounts(scene, agent) == ("2", "2"), lambda: f"{amounts(scene, agent)}")
     scene.run(by_number("after", agent))
     assert sorted([*before, *scene.seen("after")]) == COUNTED
     assert scene.started("before") == started
@@ -113,9 +110,9 @@ def test_claims_serve_the_number_once_the_device_plugin_has_gone(
     agent.stop()
     try:
         serve(agent.node.name, "--profile", "dgx-h100", name="without")
-        until(lambda: amounts(scene.cluster, agent)[1] == "0", lambda: f"{amounts(scene.cluster, agent)}")
+        until(lambda: amounts(scene, agent)[1] == "0", lambda: f"{amounts(scene, agent)}")
         scene.run(by_number("counted", agent))
-        (entry,) = scene.object("pod", "counted")["status"]["extendedResourceClaimStatus"]["requestMappings"]
+        (entry,) = scene.object("pods", "counted")["status"]["extendedResourceClaimStatus"]["requestMappings"]
         assert entry["resourceName"] == RESOURCE
         assert scene.seen("counted") == [device.replace("-", "_") for device in scene.devices()]
         scene.clear()

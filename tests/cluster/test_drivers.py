@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -58,10 +57,10 @@ def shown(cluster: Cluster, *arguments: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def published(cluster: Cluster, driver: str) -> dict[str, dict[str, Any]]:
+def published(scene: Scene, driver: str) -> dict[str, dict[str, Any]]:
     """Name → device, as the slices of a driver have it."""
-    slices = json.loads(cluster.kubectl("get", "resourceslices", f"--field-selector=spec.driver={driver}", "-o=json"))
-    return {device["name"]: device for each in slices["items"] for device in each["spec"].get("devices", [])}
+    specs = [each["spec"] for each in scene.objects("resourceslices")]
+    return {device["name"]: device for spec in specs if spec["driver"] == driver for device in spec.get("devices", [])}
 
 
 def test_a_gpu_and_a_nic_of_two_drivers_share_a_root(scene: Scene, agent: Agent) -> None:
@@ -71,7 +70,7 @@ def test_a_gpu_and_a_nic_of_two_drivers_share_a_root(scene: Scene, agent: Agent)
     scene.run(both, pod("both", "sleep 3600", container={"resources": uses("devices")}, resourceClaims=ENTRY))
     gpu, nic = scene.devices()
     roots = [
-        published(scene.cluster, driver)[name]["attributes"][ROOT]["string"]
+        published(scene, driver)[name]["attributes"][ROOT]["string"]
         for driver, name in (("gpu.nvidia.com", gpu), (NIC, nic))
     ]
     assert roots[0] == roots[1]
@@ -106,12 +105,12 @@ def test_an_ill_device_is_told_tainted_and_avoided_until_it_recovers(scene: Scen
         (agent.state_directory / "files" / TOY / device / "broken").touch()
 
     until(lambda: scene.health("has") == [("Unhealthy", "it has a file `broken`")], lambda: f"{scene.health('has')}")
-    until(lambda: "taints" in published(scene.cluster, TOY)[other], "no taint in the slice")
-    (taint,) = published(scene.cluster, TOY)[other]["taints"]
+    until(lambda: "taints" in published(scene, TOY)[other], "no taint in the slice")
+    (taint,) = published(scene, TOY)[other]["taints"]
     assert (taint["key"], taint["effect"]) == (f"{TOY}/broken", "NoSchedule")
     line = next(line for line in shown(scene.cluster).splitlines() if f" {ill} " in line)
     assert f"{TOY}/broken:NoSchedule" in line
-    assert scene.object("pod", "has")["status"]["phase"] == "Running"
+    assert scene.object("pods", "has")["status"]["phase"] == "Running"
 
     scene.apply(pod("wants", "sleep 3600", container={"resources": uses("devices")}, resourceClaims=ENTRY))
     scene.told("wants", "cannot allocate all claims")
@@ -119,4 +118,4 @@ def test_an_ill_device_is_told_tainted_and_avoided_until_it_recovers(scene: Scen
         (agent.state_directory / "files" / TOY / device / "broken").unlink()
     scene.ready("wants")
     until(lambda: scene.health("has") == [("Healthy", "")], lambda: f"{scene.health('has')}")
-    assert not any("taints" in device for device in published(scene.cluster, TOY).values())
+    assert not any("taints" in device for device in published(scene, TOY).values())

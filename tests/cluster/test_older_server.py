@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -38,7 +37,7 @@ def test_a_claim_of_the_beta_api_runs_on_kubernetes_1_33() -> None:
     require(cluster_programs.is_built("1.33"), "Kubernetes 1.33 isn't built (make test-versions builds it)")
     cluster = Cluster.up(f"b{os.getpid()}", nodes=1, version="1.33")
     try:
-        scene = Scene(cluster, "default")
+        scene = Scene(cluster, "default", version="v1beta1")
         agent = Agent(cluster, cluster.node_names[0], "--profile", "l4-x4").start()
         entry = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
         cluster.apply(DEVICE_CLASS)
@@ -50,7 +49,7 @@ def test_a_claim_of_the_beta_api_runs_on_kubernetes_1_33() -> None:
         assert len(devices) == len(("one", "two"))
 
         def ready() -> bool:
-            (claim,) = json.loads(scene.kubectl("get", "resourceclaims", "-o", "json"))["items"]
+            (claim,) = scene.objects("resourceclaims")
             told = claim["status"].get("devices", [])
             return sorted(each["device"] for each in told) == sorted(devices)
 

@@ -81,7 +81,7 @@ def test_containers_see_the_devices_of_what_they_use(scene: Scene) -> None:
         claim("gpus", request("one"), request("two", count=2)),
         pod("several", "", containers=containers, resourceClaims=entries),
     )
-    results = scene.object("resourceclaim", "gpus")["status"]["allocation"]["devices"]["results"]
+    results = scene.object("resourceclaims", "gpus")["status"]["allocation"]["devices"]["results"]
     of = {
         name: sorted(each["device"].replace("-", "_") for each in results if each["request"] in wanted)
         for name, wanted in {"both": ("one", "two"), "first": ("one",), "second": ("two",)}.items()
@@ -141,7 +141,6 @@ def test_a_namespace_goes_with_running_pods(dra: Cluster, namespace: str, leaks_
     scene.run(template("gpu"), *pods)
     dra.kubectl("delete", "namespace", namespace, "--timeout=60s", timeout=90)
     leaks_nothing()
-    dra.kubectl("create", "namespace", namespace)  # the fixture deletes it
 
 
 def test_a_restarted_container_keeps_its_device(scene: Scene) -> None:
@@ -158,7 +157,7 @@ def test_a_restarted_container_keeps_its_device(scene: Scene) -> None:
             volumes=[{"name": "seen", "emptyDir": {}}],
         ),
     )
-    until(lambda: scene.object("pod", "fails")["status"].get("containerStatuses", [{}])[0].get("restartCount"), "once")
+    until(lambda: scene.object("pods", "fails")["status"].get("containerStatuses", [{}])[0].get("restartCount"), "once")
     scene.ready("fails")
     (device,) = scene.devices()
     assert scene.logs("fails").split() == [device.replace("-", "_")]
@@ -189,7 +188,7 @@ def test_a_hundred_pods_leave_nothing(scene: Scene, leaks_nothing: Callable[[], 
 def test_an_extended_resource_is_served_by_claims(scene: Scene) -> None:
     """A pod that asks for ``nvidia.com/gpu: 2`` as for a device plugin gets GPUs that DRA gives it."""
     scene.run(pod("counted", STAYS, container={"resources": {"limits": {"nvidia.com/gpu": "2"}}}))
-    status = scene.object("pod", "counted")["status"]["extendedResourceClaimStatus"]
+    status = scene.object("pods", "counted")["status"]["extendedResourceClaimStatus"]
     devices = sorted(device.replace("-", "_") for device in scene.devices(status["resourceClaimName"]))
     assert scene.logs("counted").split() == devices
     assert len(devices) == len(("two", "GPUs"))

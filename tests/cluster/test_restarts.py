@@ -48,17 +48,16 @@ def running(scene: Scene, agent: Agent, steering: Steering) -> Iterator[Scene]:
     until(lambda: agent.left_behind() == [] and steering.effects == [], lambda: f"left: {agent.left_behind()}")
 
 
-def slices(cluster: Cluster) -> list[str]:
-    """Name and UID of every slice."""
-    path = "{range .items[*]}{.metadata.name}/{.metadata.uid} {end}"
-    return cluster.kubectl("get", "resourceslices", f"-o=jsonpath={path}", check=False).split()
+def slices(scene: Scene) -> list[str]:
+    """The UID of every slice."""
+    return [each["metadata"]["uid"] for each in scene.objects("resourceslices")]
 
 
 def test_pods_outlive_a_restart_of_the_kubelet(running: Scene, agent: Agent) -> None:
     """A starting kubelet deletes all slices of its node; the agent publishes them again and is registered again."""
-    before = slices(running.cluster)
+    before = slices(running)
     agent.node.restart_kubelet(kill=True)
-    until(lambda: slices(running.cluster) not in ([], before), lambda: f"still {slices(running.cluster)}")
+    until(lambda: slices(running) not in ([], before), lambda: f"still {slices(running)}")
     agent.wait_until_ready()
 
 
@@ -71,11 +70,11 @@ def test_pods_outlive_a_restart_of_the_container_runtime(running: Scene, agent: 
 @pytest.mark.parametrize("kill", [False, True], ids=["asked to end", "killed"])
 def test_pods_and_slices_outlive_a_restart_of_the_agent(running: Scene, agent: Agent, kill: bool) -> None:
     """Whether it could clean up or not: the same slices stay, without a write."""
-    before = slices(running.cluster)
+    before = slices(running)
     agent.stop(kill=kill)
-    assert slices(running.cluster) == before
+    assert slices(running) == before
     agent.start()
-    assert slices(running.cluster) == before
+    assert slices(running) == before
 
 
 def test_a_pod_runs_although_the_agent_restarts_while_it_prepares(
@@ -104,10 +103,10 @@ def test_a_driver_may_come_back_after_its_slices_were_wiped(running: Scene, agen
     running.kubectl("delete", "pod", "ends", "--wait=false")
     running.apply(*steered_pod("meanwhile"))
     running.told("meanwhile", "steered.example.com")
-    until(lambda: slices(running.cluster) == [], "the slices stay", patience=WIPE_SECONDS + 40)
+    until(lambda: slices(running) == [], "the slices stay", patience=WIPE_SECONDS + 40)
     assert time.monotonic() - stopped > WIPE_SECONDS / 2
     until(lambda: state() == "Unknown", lambda: f"{state()}")
-    assert running.object("pod", "ends")["metadata"]["deletionTimestamp"]
+    assert running.object("pods", "ends")["metadata"]["deletionTimestamp"]
     agent.start()
     running.ready("meanwhile")
     until(lambda: state() == "Healthy", lambda: f"{state()}")
@@ -117,11 +116,11 @@ def test_a_driver_may_come_back_after_its_slices_were_wiped(running: Scene, agen
 
 def test_pods_outlive_a_restart_of_the_api_server(running: Scene, agent: Agent) -> None:
     """Without an API server nothing starts and nothing ends; with it, the agent goes on where it was."""
-    before = slices(running.cluster)
+    before = slices(running)
     running.cluster.stop_apiserver(kill=True)
     assert agent.component.pid is not None
     running.cluster.start_apiserver()
-    assert slices(running.cluster) == before
+    assert slices(running) == before
     agent.wait_until_ready()
 
 
