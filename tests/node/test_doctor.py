@@ -418,6 +418,21 @@ def test_what_the_kubelet_said_last_stands_beside_a_claim_that_isnt_prepared(ben
     assert bench.find()[0].message.endswith("hasn't prepared: late")
 
 
+def test_a_pod_that_has_just_come_isnt_waiting_yet(bench: Bench) -> None:
+    """Unless the kubelet has complained already; the moment of the look is 1000 s after the epoch."""
+    bench.wait()
+    (one,) = bench.remote["pods"]
+    started = replaced(one.status, start_time="1970-01-01T00:16:35Z")
+    bench.remote["pods"] = [replaced(one, status=started)]
+    assert bench.find() == []
+    about = ObjectReference(kind="Pod", name="train", uid="uid-of-train")
+    bench.remote["events"] = [Event(metadata=ObjectMeta(name="a"), involved_object=about, message="it failed")]
+    assert bench.kinds() == [("claim-not-prepared", "broken")]
+    bench.remote["events"] = []
+    bench.remote["pods"] = [replaced(one, status=replaced(started, start_time="1970-01-01T00:10:00Z"))]
+    assert bench.kinds() == [("claim-not-prepared", "broken")]
+
+
 def test_administrators_and_shares_may_have_what_others_have(bench: Bench) -> None:
     """Neither is a device given away twice."""
     more = [claim_of("c2", name="looks", admin=True), claim_of("c3", name="part", gpu="gpu-1", share="s1")]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from draht import cdi
+from draht.api.core import Pod
 from draht.api.finding import Finding
 from draht.api.resource import ResourceClaim
 from draht.cdi.spec_findings import spec_findings
@@ -17,6 +19,8 @@ __all__ = ["CHECKS"]
 
 _HALF_WAY: Final = 120.0
 """Seconds; a call of the kubelet has 45."""
+_SOON: Final = 10.0
+"""Seconds that a pod may be without its devices after the kubelet has taken it."""
 _MOST_RESERVED: Final = 256
 """Pods that may share a claim (``ResourceClaimReservedForMaxSize``)."""
 
@@ -190,10 +194,10 @@ def _waiting(scene: Scene) -> Iterator[Finding]:
                     where=f"pod {name}",
                 )
             elif driver in scene.ours() and scene.local.claims is not None:
-                if (claim.metadata.uid, driver) in prepared:
+                said = _last_event(scene, pod.metadata.uid)
+                if (claim.metadata.uid, driver) in prepared or not (said or _has_waited(pod, scene.now)):
                     continue
                 told.add((name, driver))
-                said = _last_event(scene, pod.metadata.uid)
                 yield Finding(
                     kind="claim-not-prepared",
                     severity="broken",
@@ -252,6 +256,14 @@ def _shared(scene: Scene) -> Iterator[Finding]:
 def _by_group(claim: ResourceClaim) -> bool:
     """Whether something else than a pod uses it; which pods that means isn't known here."""
     return any(user.resource != "pods" for user in claim.status.reserved_for)
+
+
+def _has_waited(pod: Pod, now: float) -> bool:
+    """Whether the kubelet has had the pod for longer than a preparation takes; in doubt it has."""
+    try:
+        return now - datetime.fromisoformat(pod.status.start_time or "").timestamp() > _SOON
+    except ValueError:
+        return True
 
 
 def _last_event(scene: Scene, pod_uid: str) -> str:
