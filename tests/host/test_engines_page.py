@@ -22,7 +22,7 @@ def test_every_finding_is_on_the_page_and_no_other() -> None:
     """What doctor may print can be looked up."""
     table = PAGE.partition("| Finding | Means |")[2].partition("\n## ")[0]
     explained = [kind for row in table.splitlines() for kind in re.findall(r"`([a-z-]+)`", row.partition(" | ")[0])]
-    sources = [ROOT / "src/draht/host/doctor.py", ROOT / "src/draht/host/ownership.py"]
+    sources = [ROOT / "src/draht" / name for name in ("host/doctor.py", "host/ownership.py", "cdi/spec_findings.py")]
     sources += (ROOT / "src/draht/host/engines").glob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     known = set(re.findall(r'kind="([a-z]+(?:-[a-z]+)+)"', text))
