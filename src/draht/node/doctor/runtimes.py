@@ -1,6 +1,6 @@
 """Which container runtimes give containers the CDI devices that the kubelet names, as data.
 
-Sources: containerd's ``RELEASES.md`` at v2.4.2 (``enable_cdi`` is deprecated since 2.2 and gone in 2.4, CDI is always on);
+Sources: containerd's ``RELEASES.md`` at v2.4.2 (``enable_cdi`` is deprecated since 2.2 and gone in 2.4: always on);
 the older rows (opt-in in 1.7, on since 2.0; cri-o since 1.23) are what their users report, and weren't tried here. The
 kubelet hands CDI names over in a field of the CRI since Kubernetes 1.28.
 
