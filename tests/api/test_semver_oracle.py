@@ -110,7 +110,7 @@ def _orders_agree(oracle: Oracle, seed: int, count: int) -> None:
         for question, answer in zip(questions, oracle.call_many("semver.compare", questions), strict=True):
             left, right = Version(question["a"]), Version(question["b"])
             ours = (left.compare(right), left < right, left <= right, left == right, left >= right, left > right)
-            assert (hash(left) == hash(right)) == (answer == 0)
+            assert hash(left) == hash(right) or answer != 0  # unequal versions may share a hash, as 7 and 2**64-1 do
             theirs = (answer, answer < 0, answer <= 0, answer == 0, answer >= 0, answer > 0)
             assert ours == theirs, f"reproduce: DRAHT_FUZZ_SEED={seed}, semver.compare {question}"
 
