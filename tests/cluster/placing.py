@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 from cluster.cluster import Cluster
 from cluster.pods import pod
+from cluster.reader import Reader
 
 __all__ = ["claiming_pod", "get", "template", "until"]
 
@@ -34,11 +34,9 @@ def claiming_pod(name: str, template_name: str, script: str = "sleep 3600", **mo
 
 
 def get(cluster: Cluster, namespace: str, kind: str, name: str = "") -> dict[str, Any]:
-    """An object, or a list of all of a kind."""
-    found: dict[str, Any] = json.loads(
-        cluster.kubectl("get", kind, *([name] if name else []), "-n", namespace, "-o", "json")
-    )
-    return found
+    """An object, or a list of all of a kind: pods and events, or kinds of ``resource.k8s.io``."""
+    api = "/api/v1" if kind in {"pods", "events"} else "/apis/resource.k8s.io/v1"
+    return Reader(cluster.kubeconfig)(f"{api}/namespaces/{namespace}/{kind}{f'/{name}' if name else ''}")
 
 
 def until(look: Callable[[], Any], what: Callable[[], str] | str, *, patience: float = 60.0) -> Any:

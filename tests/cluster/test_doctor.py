@@ -47,7 +47,7 @@ def test_what_breaks_is_found_and_what_is_well_is_not(
     agent = serve(node, "--profile", "l4-x4")
     for each in (template("gpu"), claiming_pod("first", "gpu")):
         dra.apply({**each, "metadata": {**each["metadata"], "namespace": namespace}})
-    until(lambda: get(dra, namespace, "pod", "first")["status"]["phase"] == "Running", "the pod doesn't run")
+    until(lambda: get(dra, namespace, "pods", "first")["status"]["phase"] == "Running", "the pod doesn't run")
     assert doctor(agent, dra.kubeconfig) == {}
 
     (spec,) = agent.node.cdi_directory.glob("*claim*")
@@ -67,7 +67,7 @@ def test_what_breaks_is_found_and_what_is_well_is_not(
     until(lambda: waiting <= set(doctor(agent, dra.kubeconfig)), "the waiting pods aren't found")
     dra.kubectl("delete", "pod", "past", "-n", namespace, "--force", "--grace-period=0")
     agent.start()
-    until(lambda: get(dra, namespace, "pod", "second")["status"]["phase"] == "Running", "the second pod doesn't run")
+    until(lambda: get(dra, namespace, "pods", "second")["status"]["phase"] == "Running", "the second pod doesn't run")
     assert doctor(agent, dra.kubeconfig) == {}
 
 

@@ -63,7 +63,7 @@ def apply(cluster: Cluster, namespace: str, *objects: dict[str, Any]) -> None:
 
 def scheduled(cluster: Cluster, namespace: str, name: str) -> str:
     """What the scheduler says of a pod, with the node if it has one."""
-    pod = get(cluster, namespace, "pod", name)
+    pod = get(cluster, namespace, "pods", name)
     if node := pod["spec"].get("nodeName"):
         return str(node)
     conditions = pod["status"].get("conditions", [])
@@ -72,7 +72,7 @@ def scheduled(cluster: Cluster, namespace: str, name: str) -> str:
 
 def running(cluster: Cluster, namespace: str, name: str) -> bool:
     """Whether a pod runs."""
-    return bool(get(cluster, namespace, "pod", name)["status"]["phase"] == "Running")
+    return bool(get(cluster, namespace, "pods", name)["status"]["phase"] == "Running")
 
 
 def claims(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def test_a_gated_pod_is_allocated_pinned_and_bound(dra: Cluster, managed: str) -
     done = run(dra, "allocate", "--apply", "-n", managed)
     assert done.returncode == 0, done.stderr
     until(lambda: running(dra, managed, "gated"), lambda: dra.kubectl("describe", "pods", "-n", managed))
-    pod = get(dra, managed, "pod", "gated")
+    pod = get(dra, managed, "pods", "gated")
     assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": pod["spec"]["nodeName"]}
     assert "schedulingGates" not in pod["spec"]
     (claim,) = claims(dra, managed)
@@ -165,7 +165,7 @@ def test_a_pinned_pod_keeps_its_devices_when_its_node_fails_another_filter(dra: 
     done = run(dra, "allocate", "--apply", "-n", managed)
     assert done.returncode == 0, done.stderr
     until(lambda: "cpu" in scheduled(dra, managed, "large").lower(), "the scheduler says nothing of CPU")
-    pod = get(dra, managed, "pod", "large")
+    pod = get(dra, managed, "pods", "large")
     assert list(pod["spec"]["nodeSelector"]) == ["kubernetes.io/hostname"]
     said = run(dra, "explain", "pod/large", "-n", managed)
     assert "kube-scheduler said last" in said.stdout
@@ -201,7 +201,7 @@ def test_an_identity_that_may_not_write_allocations_changes_nothing(dra: Cluster
         done = run(dra, "allocate", "--apply", "-n", managed, kubeconfig=dra.kubeconfig_for(managed))
         assert done.returncode == 1
         assert "forbidden" in done.stderr.lower()
-        assert get(dra, managed, "pod", "gated")["spec"]["schedulingGates"]
+        assert get(dra, managed, "pods", "gated")["spec"]["schedulingGates"]
         assert "allocation" not in claims(dra, managed)[0].get("status", {})
     finally:
         dra.kubectl("delete", "clusterrolebinding", f"{managed}-view", f"{managed}-read")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from typing import Any
 import pytest
 
 from cluster.cluster import Cluster
+from cluster.placing import until
+from cluster.reader import Reader
 from draht.host.use_cases import UseCase, use_cases
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
@@ -39,17 +40,17 @@ def arguments(case: UseCase) -> list[str]:
     return found
 
 
-def until(look: Callable[[], bool], what: Callable[[], str], *, patience: float = 40.0) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + patience
-    while not look():
-        assert time.monotonic() < end, what()
-        time.sleep(0.2)
+PATHS = {
+    "pods": "/api/v1/pods",
+    "events": "/api/v1/events",
+    "resourceclaims": "/apis/resource.k8s.io/v1/resourceclaims",
+    "resourceslices": "/apis/resource.k8s.io/v1/resourceslices",
+}
 
 
 def listed(cluster: Cluster, kind: str) -> list[dict[str, Any]]:
     """All objects of a kind in all namespaces."""
-    found: list[dict[str, Any]] = json.loads(cluster.kubectl("get", kind, "-A", "-o", "json"))["items"]
+    found: list[dict[str, Any]] = Reader(cluster.kubeconfig)(PATHS[kind])["items"]
     return found
 
 
