@@ -65,6 +65,38 @@ def test_its_token_is_kept_until_it_expires(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_its_failure_serves_all_requests_that_waited(tmp_path: Path) -> None:
+    """The program runs once for them, and again for the next one."""
+    runs = tmp_path / "runs"
+    login = plugin(tmp_path, f"echo run >> {runs}; exit 1")
+
+    async def main() -> None:
+        for times in (1, 2):
+            failures = await asyncio.gather(*(login.login() for _ in range(5)), return_exceptions=True)
+            assert [type(failure) for failure in failures] == [ConfigError] * 5
+            assert len(runs.read_text().split()) == times
+
+    asyncio.run(main())
+
+
+def test_requests_that_end_while_it_starts_hang_nowhere(tmp_path: Path) -> None:
+    """Whenever they are cancelled, the next one gets its own run of the program."""
+    login = plugin(tmp_path, f"echo '{printed(token='t')}'", now=lambda: 0.0)
+
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            for turns in range(20):
+                asking = asyncio.create_task(login.login())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+                kept = await login.login()
+                login.refused(kept)
+
+    asyncio.run(main())
+
+
 def test_it_learns_what_is_asked_of_it(tmp_path: Path) -> None:
     """Arguments, added variables and the ExecCredential of the request are what the documentation says."""
     script = f'''

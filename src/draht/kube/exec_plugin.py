@@ -15,7 +15,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,7 @@ class ExecPlugin:
     now: Callable[[], float] = time.time
     _kept: tuple[Login, float | None] | None = field(default=None, init=False, repr=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    _failure: ConfigError | None = field(default=None, init=False, repr=False)
 
     async def login(self) -> Login:
         """The kept credentials, or fresh ones from the program.
@@ -76,12 +77,20 @@ class ExecPlugin:
         Raises:
             ConfigError: It isn't there, fails, takes too long or prints something else.
         """
+        waited = self._lock.locked()
         async with self._lock:  # one run of the program serves all requests that wait for it
             if self._kept is not None:
                 kept, expires = self._kept
                 if expires is None or self.now() < expires:
                     return kept
-            self._kept = self._read(await self._run())
+            if waited and self._failure is not None:
+                raise self._failure
+            self._failure = None
+            try:
+                self._kept = self._read(await self._run())
+            except ConfigError as error:
+                self._failure = error
+                raise
             return self._kept[0]
 
     def refused(self, login: Login) -> bool:
@@ -100,14 +109,16 @@ class ExecPlugin:
         info = {"apiVersion": self.config.api_version, "kind": "ExecCredential", "spec": spec}
         added = {variable.name: variable.value for variable in self.config.env}
         try:
-            process = await asyncio.create_subprocess_exec(
-                command,
-                *self.config.args,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env={**self.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)},
-                start_new_session=True,
+            process = await _started(
+                asyncio.create_subprocess_exec(
+                    command,
+                    *self.config.args,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    env={**self.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+                    start_new_session=True,
+                )
             )
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -163,6 +174,19 @@ class ExecPlugin:
         return ConfigError(
             f"the credential program {self.config.command} {message}", where=f"user {self.user}", hint=hint
         )
+
+
+async def _started(start: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """The process; cancelled meanwhile, it is killed: asyncio waits for ever where the start itself is cancelled."""
+    starting = asyncio.ensure_future(start)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError, ValueError):
+            process = await starting
+            _kill(process.pid)
+            await process.wait()
+        raise
 
 
 async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
