@@ -332,6 +332,39 @@ def test_a_look_that_fails_is_told_until_that_look_succeeds(root: Path, caplog: 
     assert any(record.exc_info for record in caplog.records if "IndexError" in record.getMessage())
 
 
+def test_a_driver_that_hangs_doesnt_keep_the_process_from_ending(root: Path) -> None:
+    """A hung library waits for its device for ever; the kubelet would have to kill the pod."""
+    (root / "hanging.py").write_text(
+        "import pathlib, time\n"
+        "from toy_driver import ToyDriver\n"
+        "class Hanging(ToyDriver):\n"
+        f"    def __init__(self): super().__init__(pathlib.Path({str(root / 'effects')!r}))\n"
+        "    def health(self):\n"
+        f"        pathlib.Path({str(root / 'hangs')!r}).touch()\n"
+        "        time.sleep(600)\n"
+    )
+
+    async def test(bench: Bench) -> None:
+        config = root / "kubeconfig"
+        config.write_text(kubeconfig(bench.server.address), encoding="utf-8")
+        command = [sys.executable, "-m", "draht", "node", "--node-name", NODE, "--driver", str(root / "hanging.py")]
+        command += ["--no-labels", "--kubeconfig", str(config), "--listen", "127.0.0.1:0"]
+        for option, name in (("kubelet-root", "."), ("cdi-dir", "cdi"), ("state-dir", "s"), ("metadata-dir", "m")):
+            command += [f"--{option}", str(root / name)]
+        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+        try:
+            async with asyncio.timeout(60):
+                await eventually(lambda: (root / "hangs").exists())
+                process.send_signal(signal.SIGTERM)
+                assert await process.wait() == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    on_node(root, test)
+
+
 def test_a_full_kubelet_directory_doesnt_keep_others_from_serving(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver whose socket can't be made is tried again, until it can."""
     monkeypatch.setattr(agent_module, "RETRY_SECONDS", 0.05)

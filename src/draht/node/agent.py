@@ -17,6 +17,7 @@ from typing import Any
 from draht.api.errors import DrahtError
 from draht.driver.claims.prepared import Places
 from draht.driver.database import Database
+from draht.driver.errors import DriverFailedError
 from draht.driver.framework import Driver
 from draht.kube import Client
 from draht.node.endpoint import serving
@@ -176,7 +177,8 @@ class Agent:
         extra = {"driver": name, "hint": error.hint if isinstance(error, DrahtError) else None}
         if isinstance(error, DrahtError | OSError):
             self._reasons[name] = f"{name}: {error}"
-            logger.error(str(error), extra=extra)
+            bug = error.__cause__ if isinstance(error, DriverFailedError) else None
+            logger.error(str(error), exc_info=bug, extra=extra)
         else:
             self._reasons[name] = f"{name}: {type(error).__name__}: {error} (unexpected; see the log)"
             logger.error("it can't be started", exc_info=error, extra=extra)

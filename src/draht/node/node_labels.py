@@ -16,6 +16,7 @@ from typing import Any, Final
 from draht.api.core import Node
 from draht.api.errors import DrahtError
 from draht.kube import NODES, Backoff, Client, ConflictError
+from draht.node.kubelet.claim_work import in_thread
 
 __all__ = ["ANNOTATION", "LabelPatch", "LabelTakenError", "NodeLabels", "label_patch"]
 
@@ -111,7 +112,7 @@ class NodeLabels:
             await asyncio.sleep(delay)
 
     async def _write(self, client: Client, node_name: str) -> tuple[DrahtError, ...]:
-        wanted = await asyncio.to_thread(self.wanted)
+        wanted = await in_thread(self.wanted)
         node = await client.get(NODES, node_name)
         patch = label_patch(node, wanted)
         if patch.body:

@@ -20,6 +20,7 @@ from draht.driver.framework import Health
 from draht.driver.vendors import plugin_devices, simulated
 from draht.driver.vendors.preferred import preferred
 from draht.hardware.inventory import Device, Inventory, Provider
+from draht.node.kubelet.claim_work import in_thread
 from draht.node.kubelet.device_plugin import DevicePlugin
 from draht.node.kubelet.device_service import ContainerDevices, PluginDevice
 from draht.node.kubelet.observation import Observer
@@ -90,7 +91,7 @@ class PluginResource:
 
     async def _look(self) -> None:
         try:
-            self._seen = await asyncio.to_thread(self._examine)
+            self._seen = await in_thread(self._examine)
             self._trouble = None
         except (DrahtError, OSError) as error:
             if str(error) != self._trouble:

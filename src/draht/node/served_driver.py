@@ -19,12 +19,15 @@ from typing import Any
 
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
+from draht.driver.claims import driver_calls
 from draht.driver.claims.preparation import Preparer
 from draht.driver.claims.prepared import Places, PreparedClaim
 from draht.driver.database import Database
+from draht.driver.errors import DriverFailedError
 from draht.driver.framework import Driver, Health, Offer
 from draht.kube import CLAIMS, Client, NotFoundError
 from draht.node.claim_report import report
+from draht.node.kubelet.claim_work import in_thread
 from draht.node.kubelet.dra_service import DRAService
 from draht.node.kubelet.health_service import HealthService
 from draht.node.kubelet.registration import KubeletPlugin
@@ -115,8 +118,8 @@ class ServedDriver:
             DrahtError: The driver finds nothing to look at, the database or a socket can't be used, or another plugin
                 has the driver's name.
         """
-        self._offer = await asyncio.to_thread(self.preparer.refresh)
-        recovered = await asyncio.to_thread(self.preparer.recover)
+        self._offer = await in_thread(self.preparer.refresh)
+        recovered = await in_thread(self.preparer.recover)
         for sentence in (*recovered.notices, *recovered.problems):
             logger.warning(sentence, extra={"driver": self.driver.name})
         logger.info(
@@ -130,7 +133,7 @@ class ServedDriver:
                 "swept": len(recovered.swept),
             },
         )
-        for claim in await asyncio.to_thread(self.preparer.prepared):
+        for claim in await in_thread(self.preparer.prepared):
             if claim.uid in recovered.restored or _unready(claim):
                 self._service.report(claim)
         await self._look_at_health()
@@ -200,14 +203,14 @@ class ServedDriver:
             return None
 
     async def _discover(self) -> None:
-        offer = await asyncio.to_thread(self.preparer.refresh)
+        offer = await in_thread(self.preparer.refresh)
         if offer != self._offer:
             logger.info("the devices have changed", extra={"driver": self.driver.name, "devices": len(offer.devices())})
             self._offer = offer
             self._tell()
 
     async def _look_at_health(self) -> None:
-        health = tuple(await asyncio.to_thread(self.driver.health))
+        health = await in_thread(partial(driver_calls.health, self.driver))
         if health != self._health:
             for each in set(health) - set(self._health):
                 logger.warning(
@@ -232,7 +235,7 @@ class ServedDriver:
                 known = asyncio.run_coroutine_threadsafe(listed(), loop).result(timeout=60)
             return uid in known
 
-        gone = await asyncio.to_thread(self.preparer.orphans, alive)
+        gone = await in_thread(partial(self.preparer.orphans, alive))
         for uid in gone:
             logger.info("a claim that was interrupted is gone", extra={"driver": self.driver.name, "claim_uid": uid})
 
@@ -248,11 +251,11 @@ class ServedDriver:
                 await look()
                 self._troubles.pop(look.__name__, None)
             except (DrahtError, OSError) as error:
-                self._note(look.__name__, str(error))
+                self._note(look.__name__, str(error), error.__cause__ if isinstance(error, DriverFailedError) else None)
             except Exception as error:  # noqa: BLE001 — a bug in one driver doesn't cost the others
                 self._note(look.__name__, f"{type(error).__name__}: {error} (unexpected; see the log)", error)
 
-    def _note(self, what: str, trouble: str, bug: Exception | None = None) -> None:
+    def _note(self, what: str, trouble: str, bug: BaseException | None = None) -> None:
         """Keep a trouble for ``/readyz`` until the same look succeeds, and log it once."""
         if self._troubles.get(what) != trouble:
             logger.warning(trouble, exc_info=bug, extra={"driver": self.driver.name})

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from draht import cdi
-from draht.api.errors import DrahtError
 from draht.api.resource import AllocatedDeviceStatus
+from draht.driver.claims import driver_calls
 from draht.driver.claims import spec as claim_spec
 from draht.driver.claims import status as claim_status
 from draht.driver.claims.allocated import Devices, devices
@@ -23,12 +20,10 @@ from draht.driver.claims.files import ClaimFiles
 from draht.driver.claims.metadata import metadata_files
 from draht.driver.claims.prepared import PreparedClaim, PreparedDevice
 from draht.driver.claims.rows import Record
-from draht.driver.errors import DeviceMissingError, DriverFailedError
-from draht.driver.framework import ClaimDevices, Driver, Prepared
+from draht.driver.errors import DeviceMissingError
+from draht.driver.framework import Driver
 
-__all__ = ["Effects", "Made", "call_driver"]
-
-T = TypeVar("T")
+__all__ = ["Effects", "Made"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +97,7 @@ class Effects:
         """
         self.look(record, offered)
         claim = devices(record, offered)
-        prepared = call_driver(self.driver.name, "prepare the claim", lambda: self.driver.prepare(claim))
-        _check(self.driver.name, claim, prepared)
+        prepared = driver_calls.prepare(self.driver, claim)
         self.steps("effects-done")
         self.files.write_shared(prepared.files)
         self.steps("files-written")
@@ -142,7 +136,7 @@ class Effects:
         self.files.remove_spec(record.uid, files)
         self.steps("spec-removed")
         claim = devices(record, offered)
-        call_driver(self.driver.name, "unprepare the claim", lambda: self.driver.unprepare(claim))
+        driver_calls.unprepare(self.driver, claim)
         self.steps("effects-undone")
         self.files.remove_metadata(record.uid, files)
         self.steps("metadata-removed")
@@ -167,42 +161,3 @@ def _answer(record: Record, spec: cdi.Spec, status: tuple[AllocatedDeviceStatus,
         status=status,
         since=record.since,
     )
-
-
-def call_driver(driver: str, what: str, call: Callable[[], T]) -> T:
-    """Call the driver: whatever it raises reaches the pod's events as one sentence.
-
-    Raises:
-        DrahtError: What the driver explains itself.
-        DriverFailedError: Anything else, with the original error as its cause.
-    """
-    try:
-        return call()
-    except DrahtError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or "no message"
-        raise DriverFailedError(
-            f"driver {driver} failed to {what} ({type(error).__name__}: {reason[:500]})",
-            hint="this is a mistake in the driver",
-        ) from error
-
-
-def _check(driver: str, claim: ClaimDevices, prepared: object) -> None:
-    if not isinstance(prepared, Prepared):
-        raise DriverFailedError(
-            f"driver {driver} answered {type(prepared).__name__}, not Prepared", hint="this is a mistake in the driver"
-        )
-    known = {device.key for device in claim.devices}
-    for field in (prepared.edits, prepared.data, prepared.network):
-        if not field.keys() <= known:
-            raise DriverFailedError(
-                f"driver {driver} speaks of {', '.join(sorted(field.keys() - known))}, which the claim doesn't have",
-                hint="this is a mistake in the driver",
-            )
-    try:
-        msgspec.json.encode((prepared.data, prepared.network))
-    except (TypeError, ValueError) as error:
-        raise DriverFailedError(
-            f"driver {driver} has data about a device that isn't JSON: {error}", hint="this is a mistake in the driver"
-        ) from None

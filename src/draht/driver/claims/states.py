@@ -24,10 +24,10 @@ import msgspec
 from draht.api.errors import DrahtError
 from draht.api.resource import ResourceClaim
 from draht.driver import audit, holds
-from draht.driver.claims import allocated
+from draht.driver.claims import allocated, driver_calls
 from draht.driver.claims import rows as claims
 from draht.driver.claims import status as claim_status
-from draht.driver.claims.effects import Effects, call_driver
+from draht.driver.claims.effects import Effects
 from draht.driver.claims.files import ClaimFiles
 from draht.driver.claims.prepared import PreparedClaim
 from draht.driver.claims.recovery import Adopted, adopt
@@ -93,7 +93,7 @@ class ClaimStates:
     def refresh(self) -> Offer:
         """Discover again."""
         with self._discovering:
-            offer = call_driver(self.driver.name, "discover its devices", self.driver.discover)
+            offer = driver_calls.discover(self.driver)
             self._devices = allocated.by_name(offer, self._node_name)
             self._offer = offer
             return offer
