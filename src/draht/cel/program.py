@@ -72,6 +72,8 @@ class _Code:
         root: For a path: code of what it starts from, without its price.
         steps: For a path: its steps.
         price: For a path: what reading it costs on top of root and steps.
+        branches: For a choice that begins a path: condition, and both branches with the path's steps so far. Upstream
+            follows the steps in the branch, where an optional in the middle isn't opened, not from what was chosen.
     """
 
     run: Closure
@@ -81,6 +83,7 @@ class _Code:
     root: Closure | None = None
     steps: tuple[Step, ...] = ()
     price: int = 0
+    branches: tuple[Closure, _Code, _Code] | None = None
 
 
 _Visit: TypeAlias = Generator[Expr, _Code, _Code]
@@ -113,6 +116,8 @@ class Program:
         code = finish(checked.expr, compiler.visit)
         self._height = code.height
         self._slots = compiler.slots
+        # Not by the number of slots: a loop that is known to come to nothing has none left.
+        self._framed = compiler.framed
         self._run = code.run
 
     @cached_property
@@ -123,7 +128,7 @@ class Program:
     @property
     def plain(self) -> Closure | None:
         """The code as a function of the input, where it needs neither frame nor stack."""
-        return self._run if self._slots == _FIRST_SLOT and self._height <= SHALLOW else None
+        return self._run if not self._framed and self._height <= SHALLOW else None
 
     def evaluate(self, value: Any) -> Any:
         """The value of the expression for an input, whatever it costs.
@@ -131,7 +136,7 @@ class Program:
         Raises:
             EvaluationError: Evaluation fails.
         """
-        frame = value if self._slots == _FIRST_SLOT else [value, None, *[None] * (self._slots - _FIRST_SLOT)]
+        frame = [value, None, *[None] * (self._slots - _FIRST_SLOT)] if self._framed else value
         if self._height <= SHALLOW:
             return self._run(frame)
         return run_deep(self._height, lambda: self._run(frame))
@@ -171,7 +176,7 @@ class _Compiler:
         self._environment = environment
         self._constants = constants
         self._metered = metered
-        self._framed = metered or _has_loops(checked.expr)
+        self.framed = metered or _has_loops(checked.expr)
         # Values that are keys by identity are made anew by each call there.
         self._keyed = _makes_keys(checked.expr)
         self._scope: dict[str, Closure] = {}
@@ -210,7 +215,7 @@ class _Compiler:
         return codes
 
     def _read_input(self) -> Closure:
-        return _first_of_frame if self._framed else _whole_frame
+        return _first_of_frame if self.framed else _whole_frame
 
     def _charged(self, closure: Closure, units: int) -> Closure:
         return closures_metered.charged(closure, units) if self._metered and units else closure
@@ -228,6 +233,13 @@ class _Compiler:
         return _Code(self._charged(read, ATTRIBUTE), 1, root=read, price=ATTRIBUTE)
 
     def _path(self, operand: _Code, step: Step, height: int = 0) -> _Code:
+        if operand.branches is not None:
+            condition, *branches = operand.branches
+            then, otherwise = (self._path(branch, step, height) for branch in branches)
+            root = closures_logic.conditional(condition, self._free(then), self._free(otherwise))
+            height = max(operand.height, height) + 1
+            run = self._charged(root, operand.price - step.test)
+            return _Code(run, height, root=root, price=operand.price, branches=(condition, then, otherwise))
         root, steps, price = (
             (operand.run, (), ATTRIBUTE) if operand.root is None else (operand.root, operand.steps, operand.price)
         )
@@ -245,7 +257,13 @@ class _Compiler:
 
     def _unobserved(self, code: _Code) -> Closure:
         """Code of a path without the price of reading it."""
-        return code.run if code.root is None else self._unpaid(code.root, code.steps, bare=True)
+        return self._free(code, bare=True)
+
+    def _free(self, code: _Code, *, bare: bool = False) -> Closure:
+        if code.branches is not None:
+            condition, then, otherwise = code.branches
+            return closures_logic.conditional(condition, self._free(then, bare=bare), self._free(otherwise, bare=bare))
+        return code.run if code.root is None else self._unpaid(code.root, code.steps, bare=bare)
 
     def _indexed(self, operand: _Code, key: _Code, *, optional: bool) -> _Code:
         if key.constant is not MISSING and key.early:
@@ -307,7 +325,7 @@ class _Compiler:
     def _conditional(self, arguments: list[_Code]) -> _Code:
         condition, then, otherwise = arguments
         root = closures_logic.conditional(condition.run, self._unobserved(then), self._unobserved(otherwise))
-        return _Code(root, _height(arguments), root=root)
+        return _Code(root, _height(arguments), root=root, branches=(condition.run, then, otherwise))
 
     def _function(self, reference: Reference, arguments: list[_Code]) -> _Code:
         name = reference.name
@@ -410,7 +428,7 @@ def _demanded(name: str, position: int, argument: _Code) -> _Code:
     classes = _DEMANDED.get((name, position))
     if classes is None:
         return argument
-    return replace(argument, run=closures_logic.demanded(argument.run, *classes), root=None, steps=())
+    return replace(argument, run=closures_logic.demanded(argument.run, *classes), root=None, steps=(), branches=None)
 
 
 def _constant(value: Any) -> _Code:
