@@ -55,7 +55,21 @@ def test_the_node_must_be_named(tmp_path: Path) -> None:
     assert "Missing option '--node-name'" in said.stderr
 
 
-@pytest.mark.parametrize("listen", ["8080", "host:", "0.0.0.0:99999", "0.0.0.0:http", ""])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--node-name", value) for value in ("", "a/../b", "Node-1", "ü", "n" * 254)),
+        *(("--pod-uid", value) for value in ("../../etc/x", "a/b", ".", "u" * 64)),
+    ],
+)
+def test_names_that_become_selectors_and_paths_are_checked(tmp_path: Path, option: str, value: str) -> None:
+    """An empty node would own all slices without a node, a UID with dots leads out of the kubelet's directory."""
+    said = serve(tmp_path, option, value)
+    assert said.status == 2
+    assert f"Invalid value for {option}" in said.stderr
+
+
+@pytest.mark.parametrize("listen", ["8080", "0.0.0.0:٣", "host:", "0.0.0.0:99999", "0.0.0.0:http", ""])
 def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, listen: str) -> None:
     """Before anything is looked at."""
     said = serve(tmp_path, "--listen", listen, "--profile", "l4-x4")

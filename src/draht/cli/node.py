@@ -121,10 +121,19 @@ def _settings(
     **_others: Any,
 ) -> Settings:
     from draht.node.agent import Settings
+    from draht.validation.names import label, subdomain
 
     address, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise click.BadParameter("write ADDRESS:PORT, such as 0.0.0.0:8080", param_hint="--listen")
+    if wrong := subdomain(node_name):
+        # Without a name, slices that belong to no node would be taken for this one's.
+        raise click.BadParameter(
+            f"{node_name[:253]!r} can't be the name of a node: {wrong[0]}", param_hint="--node-name"
+        )
+    if pod_uid and (wrong := label(pod_uid)):
+        # It becomes part of the names of sockets.
+        raise click.BadParameter(f"{pod_uid[:253]!r} can't be the UID of a pod: {wrong[0]}", param_hint="--pod-uid")
     return Settings(
         node_name=node_name,
         kubelet=Path(kubelet_root),
