@@ -6,14 +6,15 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
 import yaml
 
 from cluster.cluster import Cluster
-from draht.api.core import Namespace, Node
+from cluster.pods import pod
+from draht.api.core import Namespace, Node, Pod
 from draht.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from draht.api.reader import read_text
 from draht.api.resource import (
@@ -37,6 +38,7 @@ from draht.kube import (
     CLASSES,
     NAMESPACES,
     NODES,
+    PODS,
     SLICES,
     Client,
     Config,
@@ -328,6 +330,44 @@ def test_the_agent_may_do_nothing_else(plane: Cluster) -> None:
             await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="mine")))
 
     _as_agent(plane, test)
+
+
+def test_the_controller_opens_its_gate_and_changes_nothing_else_of_pods(plane: Cluster) -> None:
+    """Patching pods would otherwise be exchanging the image of any pod, that of a privileged one too."""
+    for name, gates in (("gated", ["draht.dev/placement", "others.example/gate"]), ("free", [])):
+        made = pod(name, "true")
+        made["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+        plane.apply(made)
+
+    async def test(client: Client) -> None:
+        async def change(name: str, body: Any, form: Literal["merge", "json"] = "merge") -> Pod:
+            return await client.patch(PODS, name, body, namespace="default", type=form)
+
+        image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil.example/root"}]
+        async with asyncio.timeout(60):
+            while True:  # until the server has seen the policy
+                try:
+                    await client.patch(PODS, "free", image, namespace="default", type="json", dry_run=True)
+                except InvalidError:
+                    break
+                await asyncio.sleep(0.1)
+        await _refused(change("free", image, "json"), "only change pods that wait at the gate")
+        await _refused(change("free", {"metadata": {"labels": {"a": "b"}}}), "only change pods that wait at the gate")
+        open_gate = {"op": "remove", "path": "/spec/schedulingGates/0"}
+        await _refused(change("gated", [*image, open_gate], "json"), "node selector and the gate")
+        toleration = {"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}
+        await _refused(change("gated", [toleration, open_gate], "json"), "node selector and the gate")
+        label = {"op": "add", "path": "/metadata/labels", "value": {"app": "other"}}
+        await _refused(change("gated", [label, open_gate], "json"), "labels, annotations")
+        both = [open_gate, open_gate]
+        await _refused(change("gated", both, "json"), "only remove the gate draht.dev/placement")
+        await _refused(change("gated", {"spec": {"activeDeadlineSeconds": 1}}), "node selector|only remove the gate")
+        pin = {"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/hostname": MINE}}
+        opened = await change("gated", [open_gate, pin], "json")
+        assert [gate.name for gate in opened.spec.scheduling_gates] == ["others.example/gate"]
+        assert opened.spec.node_selector == {"kubernetes.io/hostname": MINE}
+
+    _as_controller(plane, test)
 
 
 def test_the_controller_allocates_and_doesnt_without_the_permission(plane: Cluster) -> None:
