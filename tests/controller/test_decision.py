@@ -95,6 +95,7 @@ class Bench:
     def __init__(self, server: ClaimServer, client: Client) -> None:
         self.server = server
         self.client = client
+        self.writer = Writer(client, now=lambda: NOW)
         self.node = Node(metadata=ObjectMeta(name="node-1", labels={"kubernetes.io/hostname": "host-1"}))
         for name in ("a", "b"):
             requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
@@ -136,7 +137,7 @@ class Bench:
 
     async def write(self, decision: Decision) -> None:
         """Write it at a fixed time."""
-        await Writer(self.client, now=lambda: NOW).write(decision)
+        await self.writer.write(decision)
 
     async def fails(self, decision: Decision) -> DecisionError:
         """Write it in vain."""
@@ -173,6 +174,55 @@ def test_each_claim_is_protected_then_allocated_and_the_pod_comes_last() -> None
         for name in ("a", "b"):
             assert bench.claim(name)["metadata"]["finalizers"] == [FINALIZER]
             assert bench.claim(name)["status"]["allocation"]["allocationTimestamp"] == "2026-11-30T10:00:00Z"
+
+    on_server(test)
+
+
+def others(bench: Bench, pool: str = "node-1", **result: Any) -> Callable[[], object]:
+    """Somebody else gives devices to another claim."""
+    given = {"request": "gpu", "driver": "gpu.example.com", "pool": pool, "device": "gpu-0", **result}
+    status = {"allocation": {"devices": {"results": [given]}}}
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    return lambda: bench.server.put("resourceclaims", {"metadata": {"name": "other"}, "spec": spec, "status": status})
+
+
+def test_devices_that_somebody_else_gave_away_meanwhile_are_left_to_them() -> None:
+    """Of two runs at once one takes its decision back; the server itself compares no two claims."""
+
+    async def test(bench: Bench) -> None:
+        bench.server.before[3] = others(bench, device="gpu-7")  # it may be a partition of one of ours
+        error = await bench.fails(await bench.decision())
+        assert error.message == (
+            "the decision couldn't be written: devices of pool node-1 were given to claim default/other meanwhile"
+        )
+        assert error.hint == "decide again"
+        assert bench.allocated() == []
+        assert bench.pod["spec"]["schedulingGates"] == [{"name": GATE}]
+
+    on_server(test)
+
+
+@pytest.mark.parametrize("result", [{"pool": "node-2"}, {"driver": "nic.example.com"}, {"adminAccess": True}])
+def test_devices_elsewhere_and_those_of_administrators_are_no_conflict(result: dict[str, Any]) -> None:
+    """They take nothing away."""
+
+    async def test(bench: Bench) -> None:
+        bench.server.before[3] = others(bench, **result)
+        await bench.write(await bench.decision())
+        assert bench.allocated() == ["a", "b"]
+
+    on_server(test)
+
+
+def test_what_was_known_and_what_was_written_before_is_no_conflict() -> None:
+    """Decisions of one run were made in the knowledge of each other."""
+
+    async def test(bench: Bench) -> None:
+        others(bench)()
+        writer = Writer(bench.client, known=[bench.claim("other")["metadata"]["uid"]])
+        for name in ("a", "b"):
+            await writer.write(await bench.decision(name, pod=False))
+        assert bench.allocated() == ["a", "b"]
 
     on_server(test)
 

@@ -154,7 +154,8 @@ def apply(cluster: Cluster, connection: Connection, placements: list[Placement])
     async def write() -> list[DrahtError]:
         failed: list[DrahtError] = []
         async with Client(connection.config()) as client:
-            writer = Writer(client)
+            known = [claim for claim in cluster.manifests.claims.values() if claim.status.allocation is not None]
+            writer = Writer(client, known=[claim.metadata.uid for claim in known])
             for placement in placements:
                 if not placement.fits or placement.pod is None or placement.node is None:
                     continue

@@ -10,7 +10,7 @@ It doesn't decide anything, and doesn't look whether CPU, memory or taints of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -71,12 +71,22 @@ class Writer:
     """Writes decisions to an API server.
 
     Args:
-        client: Its identity needs to patch claims and their status (with ``resourceclaims/binding``) and pods.
+        client: Its identity needs to list claims, and to patch them, their status (with ``resourceclaims/binding``) and
+            pods.
+        known: UIDs of the claims that were allocated when the decisions were made; what others allocate beside them is
+            a conflict.
         now: The moment that an allocation is dated with.
     """
 
-    def __init__(self, client: Client, *, now: Callable[[], datetime] = lambda: datetime.now(tz=UTC)) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        known: Iterable[str] = (),
+        now: Callable[[], datetime] = lambda: datetime.now(tz=UTC),
+    ) -> None:
         self._client = client
+        self._known = set(known)
         self._now = now
 
     async def write(self, decision: Decision) -> None:
@@ -92,14 +102,17 @@ class Writer:
         try:
             for claim in decision.claims:
                 await self._allocate(claim, written)
+            if written:
+                await self._check_alone(written)
             if decision.pod is not None and decision.node is not None:
                 await self._release(decision.pod, decision.node)
-        except KubeError as error:
+        except (KubeError, _TakenError) as error:
             left = await self._undo(written)
             text = f"the decision couldn't be written: {error.message}"
             if left:
                 text += f"; still allocated, and to be freed by hand: {', '.join(left)}"
             raise DecisionError(text, where=error.where, hint=_hint(error)) from error
+        self._known |= {claim.metadata.uid for claim in written}
 
     async def _allocate(self, claim: ResourceClaim, written: list[ResourceClaim]) -> None:
         meta = claim.metadata
@@ -125,6 +138,22 @@ class Writer:
             resource_version=meta.resource_version,
         )
         written.append(allocated)
+
+    async def _check_alone(self, written: Sequence[ResourceClaim]) -> None:
+        """See that nobody else gave devices of the same pools away since the decision was made.
+
+        The API server compares no two claims. Whoever of two writers looks later sees the other's allocation, since
+        both write before they look. Pools and not devices: a device can use up counters of another one, or share it.
+        """
+        own = {claim.metadata.uid for claim in written}
+        pools = {pool for claim in written for pool in _pools(claim)}
+        for claim in (await self._client.list(CLAIMS)).items:
+            taken = sorted(pools & _pools(claim))
+            if taken and claim.metadata.uid not in self._known | own:
+                raise _TakenError(
+                    f"devices of pool {taken[0][1]} were given to claim {claim.metadata.namespace}/"
+                    f"{claim.metadata.name} meanwhile"
+                )
 
     async def _release(self, pod: Pod, node: Node) -> None:
         place = next((at for at, gate in enumerate(pod.spec.scheduling_gates) if gate.name == GATE), None)
@@ -165,7 +194,18 @@ class Writer:
         return left
 
 
-def _hint(error: KubeError) -> str:
+class _TakenError(DrahtError):
+    """Somebody else allocated devices that the decision was about."""
+
+
+def _pools(claim: ResourceClaim) -> set[tuple[str, str]]:
+    """(driver, pool) of what a claim has; access for administrators takes nothing away."""
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else ()
+    return {(result.driver, result.pool) for result in results if not result.admin_access}
+
+
+def _hint(error: DrahtError) -> str:
     if isinstance(error, InvalidError) and any(cause.field == "spec" for cause in error.causes):
         # The server compares parameters of drivers byte by byte with what it stores in compact form, so the finalizer
         # can't be added to such a claim by anybody; a policy that sets it when the claim is made doesn't need to.
