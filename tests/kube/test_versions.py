@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,10 @@ import pytest
 
 from draht.api import resource
 from draht.api.meta import ObjectMeta
-from draht.kube import CLAIMS, SLICES, TAINT_RULES, Client, Config, Kind, KubeError
+from draht.kube import CLAIMS, SLICES, TAINT_RULES, AnswerError, Client, Config, Kind, KubeError
+from draht.kube.discovery import Discovery
+from draht.kube.transport import Call, Transport
+from draht.kube.versions import GROUP
 from fake_apiserver import FakeApiServer
 
 ALL = ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses")
@@ -149,3 +152,34 @@ def test_taint_rules_are_found_where_they_are() -> None:
             assert server.requests[-1].path == "/apis/resource.k8s.io/v1alpha3/devicetaintrules"
 
     asyncio.run(main())
+
+
+class Strange(Transport):
+    """Answers everything with one body."""
+
+    def __init__(self, body: bytes) -> None:
+        self.server = "http://strange.example"
+        self._body = body
+
+    async def request(self, call: Call) -> bytes:
+        """See `Transport`."""
+        return self._body
+
+
+@pytest.mark.parametrize(
+    ("asked", "body"),
+    [
+        (lambda discovery: discovery.version(), b'{"gitVersion": 7}'),
+        (lambda discovery: discovery.served(""), b'{"versions": 7}'),
+        (lambda discovery: discovery.served(GROUP), b'{"versions": [7]}'),
+        (lambda discovery: discovery.served(GROUP), b'{"versions": [], "preferredVersion": 7}'),
+        (lambda discovery: discovery.version_of(CLAIMS), b'{"versions": [{"version": "v1"}], "resources": 7}'),
+        (lambda discovery: discovery.can_i("get", CLAIMS, "", "", ""), b'{"status": 7}'),
+        (lambda discovery: discovery.version(), b"[]"),
+        (lambda discovery: discovery.version(), b"hello"),
+    ],
+)
+def test_an_answer_of_another_shape_is_no_traceback(asked: Callable[[Discovery], Any], body: bytes) -> None:
+    """Something else than an API server may answer at the address."""
+    with pytest.raises(AnswerError, match=r"the answer (can't be read|is no JSON object)"):
+        asyncio.run(asked(Discovery(Strange(body))))

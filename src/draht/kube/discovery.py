@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -17,6 +17,40 @@ __all__ = ["NO_SERVER", "Discovery"]
 
 NO_SERVER: Final = "check that the address is the one of an API server"
 """The next step where something answers that is none."""
+_T = TypeVar("_T")
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
+
+
+class _GroupVersion(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    versions: list[_GroupVersion] | None = None
+    preferred_version: _GroupVersion | None = None
+
+
+class _CoreVersions(msgspec.Struct):
+    versions: list[str] | None = None
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] | None = None
+
+
+class _Verdict(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Verdict | None = None
 
 
 class Discovery:
@@ -31,19 +65,18 @@ class Discovery:
 
     async def version(self) -> str:
         """The server's version, such as ``v1.37.2``."""
-        return str((await self._json("/version")).get("gitVersion", ""))
+        return (await self._read("/version", _Version)).git_version
 
     async def served(self, group: str) -> tuple[str, ...]:
         """The versions of an API group that the server speaks, the preferred one first; none if it has no such."""
         try:
-            said = await self._json(f"/apis/{group}" if group else "/api")
+            if not group:
+                return tuple((await self._read("/api", _CoreVersions)).versions or ())
+            said = await self._read(f"/apis/{group}", _Group)
         except NotFoundError:
             return ()
-        if not group:
-            return tuple(str(version) for version in said.get("versions") or ())
-        versions = [str(one.get("version")) for one in said.get("versions") or () if isinstance(one, dict)]
-        preferred = (said.get("preferredVersion") or {}).get("version")
-        return tuple(sorted(versions, key=lambda version: version != preferred))
+        preferred = said.preferred_version.version if said.preferred_version is not None else ""
+        return tuple(sorted((one.version for one in said.versions or ()), key=lambda version: version != preferred))
 
     async def version_of(self, kind: Kind[Any]) -> str:
         """The version in which to read and write a kind: for those that draht converts, the newest that both know.
@@ -56,8 +89,8 @@ class Discovery:
         served = await self.served(GROUP)
         for version in candidates(kind):
             if version in served:
-                said = await self._json(f"/apis/{GROUP}/{version}")
-                if any(one.get("name") == kind.plural for one in said.get("resources") or () if isinstance(one, dict)):
+                said = await self._read(f"/apis/{GROUP}/{version}", _Resources)
+                if any(one.name == kind.plural for one in said.resources or ()):
                     return version
         has = f"only {', '.join(served)} of {GROUP}" if served else f"nothing of {GROUP}"
         raise NotServedError(
@@ -82,10 +115,10 @@ class Discovery:
                 }
             },
         }
-        said = await self._json("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", asked)
-        return bool((said.get("status") or {}).get("allowed"))
+        said = await self._read("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", _Review, asked)
+        return said.status is not None and said.status.allowed
 
-    async def _json(self, path: str, asked: object = None) -> dict[str, Any]:
+    async def _read(self, path: str, form: type[_T], asked: object = None) -> _T:
         from draht.kube.transport import Call  # loads aiohttp
 
         sent = None if asked is None else msgspec.json.encode(asked)
@@ -96,4 +129,12 @@ class Discovery:
             said = None
         if not isinstance(said, dict):
             raise AnswerError("the answer is no JSON object", where=f"{self._transport.server}{path}", hint=NO_SERVER)
-        return said
+        try:
+            return msgspec.convert(said, form)
+        except msgspec.ValidationError as error:
+            reason = str(error)
+            raise AnswerError(
+                f"the answer can't be read: {reason[:1].lower()}{reason[1:200]}",
+                where=f"{self._transport.server}{path}",
+                hint=NO_SERVER,
+            ) from None

@@ -216,9 +216,8 @@ class Transport:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _NotSentError(_unreachable(error, self.server)) from None
         except aiohttp.ClientResponseError as error:
-            raise AnswerError(
-                f"the answer isn't HTTP as it should be: {error.message[:200]}", where=self.server
-            ) from None
+            reason = " ".join(error.message.split())[:200]
+            raise AnswerError(f"the answer isn't HTTP as it should be: {reason}", where=self.server) from None
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(error, self.server) from None
         except ValueError as error:
