@@ -47,6 +47,10 @@ def up(arguments: argparse.Namespace) -> None:
         print(f"  its nodes serve the devices of {arguments.devices}; these are simulated")
     print(cluster.kubectl("get", "nodes") if arguments.nodes else "  it has no real nodes: nothing runs on it")
     print(f"  export KUBECONFIG={cluster.kubeconfig}\n  make cluster-shell\n  make cluster-down")
+    for node in map(cluster.node, cluster.node_names):
+        print(f"\n  draht node --node-name {node.name} --driver YOURS.py --listen 127.0.0.1:0 \\")
+        print(f"    --kubelet-root {node.kubelet_root} --cdi-dir {node.cdi_directory} \\")
+        print(f"    --state-dir {node.directory / 'state'} --metadata-dir {node.directory / 'metadata'}")
 
 
 def shell(arguments: argparse.Namespace) -> None:
