@@ -241,10 +241,21 @@ def test_the_agent_may_not_write_slices_of_another_node(plane: Cluster) -> None:
     _as_agent(plane, test)
 
 
-def _named(name: str, node: str) -> ResourceSlice:
+def test_the_agent_may_not_hide_the_pool_of_another_node(plane: Cluster) -> None:
+    """A pool is known by driver and name: a slice of one's own with a higher generation would make it another's."""
+
+    async def test(client: Client) -> None:
+        await _refused(client.create(SLICES, _named("hiding", MINE, pool=OTHER)), "isn't named after the node")
+        made = await client.create(SLICES, _named("below", MINE, pool=f"{MINE}/below"))
+        await client.delete(SLICES, made.metadata.name)
+
+    _as_agent(plane, test)
+
+
+def _named(name: str, node: str, *, pool: str = "") -> ResourceSlice:
     spec = ResourceSliceSpec(
         driver=DRIVER,
-        pool=ResourcePool(name=node, resource_slice_count=1),
+        pool=ResourcePool(name=pool or node, resource_slice_count=1),
         node_name=node,
         devices=(Device(name="gpu-0"),),
     )
@@ -318,6 +329,29 @@ def test_the_agent_reports_on_claims_of_its_own_node_only(plane: Cluster) -> Non
 
     _run(plane.kubeconfig, prepare)
     _as_agent(plane, test)
+
+
+def test_the_policy_alone_keeps_allocations_from_the_agent(plane: Cluster) -> None:
+    """As on servers before 1.36, which don't ask for a permission for each part of a status."""
+    resource = "--resource=resourceclaims.resource.k8s.io/binding"
+    plane.kubectl("create", "clusterrole", "older-server", "--verb=update,patch", resource)
+    plane.kubectl(
+        "create",
+        "clusterrolebinding",
+        "older-server",
+        "--clusterrole=older-server",
+        "--serviceaccount=draht-system:draht-node",
+    )
+
+    async def prepare(client: Client) -> None:
+        await client.create(CLAIMS, _claim("unallocated"))
+
+    async def test(client: Client) -> None:
+        await _refused(_patch_status(client, "unallocated", _allocation(MINE)), "may not change the allocation")
+
+    _run(plane.kubeconfig, prepare)
+    _as_agent(plane, test)
+    plane.kubectl("delete", "clusterrolebinding/older-server", "clusterrole/older-server")
 
 
 def test_the_agent_may_do_nothing_else(plane: Cluster) -> None:

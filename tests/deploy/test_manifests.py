@@ -98,7 +98,7 @@ def test_policies_are_about_the_account_that_the_agent_has() -> None:
     name, namespace = account["metadata"]["name"], account["metadata"]["namespace"]
     assert f"system:serviceaccount:{namespace}:{name}" == AGENT
     assert agent()["serviceAccountName"] == name
-    for file in ("slice-policy.yaml", "node-policy.yaml"):
+    for file in ("slice-policy.yaml", "node-policy.yaml", "claim-policy.yaml"):
         policy = documents(DEPLOY / "agent" / file)[0]
         assert policy["spec"]["matchConditions"] == [
             {"name": "is-agent", "expression": f'request.userInfo.username == "{AGENT}"'}

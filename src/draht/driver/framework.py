@@ -46,7 +46,8 @@ class Pool:
     Attributes:
         groups: Devices that stay in one slice, such as a GPU and its partitions.
         counter_sets: Shared counters of the pool (KEP-4815).
-        name: Name of the pool; the node's name if empty.
+        name: Name of the pool; the node's name if empty. The policy in ``deploy/`` lets a pool of this node be named
+            after the node only (``worker-0``, ``worker-0/…``).
         all_nodes: The devices can be used from every node; otherwise only from this one.
         node_selector: They can be used from the nodes with these labels; not together with ``all_nodes``.
     """
