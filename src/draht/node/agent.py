@@ -126,13 +126,10 @@ class Agent:
 
     async def _serve(self, driver: Driver, database: Database) -> None:
         settings = self._settings
-        driver.node_name = settings.node_name
-        files = settings.state_directory / "files" / driver.name
-        driver.files = str(files)
         places = Places(
             cdi_directory=settings.cdi_directory,
             metadata_directory=settings.metadata_directory,
-            files_directory=files,
+            files_directory=settings.state_directory / "files" / driver.name,
         )
         served = ServedDriver(
             driver,
